@@ -1,0 +1,68 @@
+//go:build !windows
+
+package state
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// A lockFile is an open side file. It is not inherited by children.
+type lockFile int
+
+// openLock opens the side file; for an exclusive lock it is created if absent.
+func openLock(path string, mode lockMode) (lockFile, error) {
+	flags := syscall.O_RDONLY
+	if mode == exclusive {
+		flags = syscall.O_RDWR | syscall.O_CREAT
+	}
+	for {
+		fd, err := syscall.Open(path, flags|syscall.O_CLOEXEC, 0o600)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return -1, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+		return lockFile(fd), nil
+	}
+}
+
+// try takes the lock if that is possible at once.
+func (f lockFile) try(mode lockMode) (bool, error) {
+	err := f.flock(f.how(mode) | syscall.LOCK_NB)
+	if err == syscall.EWOULDBLOCK {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// wait blocks its thread until the lock is taken.
+func (f lockFile) wait(mode lockMode) error { return f.flock(f.how(mode)) }
+
+// release gives the lock up. The explicit unlock matters: a child that is between
+// fork and exec in another thread shares the open file, and closing alone
+// would leave the lock with it.
+func (f lockFile) release() {
+	_ = f.flock(syscall.LOCK_UN)
+	_ = syscall.Close(int(f))
+}
+
+func (f lockFile) how(mode lockMode) int {
+	if mode == exclusive {
+		return syscall.LOCK_EX
+	}
+	return syscall.LOCK_SH
+}
+
+func (f lockFile) flock(how int) error {
+	for {
+		if err := syscall.Flock(int(f), how); err != syscall.EINTR {
+			return err
+		}
+	}
+}
+
+// unlockDatabase releases bbolt's own lock on a database file that is about to be
+// closed, for the same reason as above; bbolt does it for writers only.
+func unlockDatabase(fd uintptr) { _ = syscall.Flock(int(fd), syscall.LOCK_UN) }

@@ -1,0 +1,56 @@
+package state
+
+import (
+	"errors"
+	"io/fs"
+
+	"golang.org/x/sys/windows"
+)
+
+// A lockFile is an open side file. It is not inherited by children.
+type lockFile windows.Handle
+
+// openLock opens the side file; for an exclusive lock it is created if absent.
+func openLock(path string, mode lockMode) (lockFile, error) {
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return 0, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	access, create := uint32(windows.GENERIC_READ), uint32(windows.OPEN_EXISTING)
+	if mode == exclusive {
+		access, create = windows.GENERIC_READ|windows.GENERIC_WRITE, windows.OPEN_ALWAYS
+	}
+	const share = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
+	h, err := windows.CreateFile(name, access, share, nil, create, windows.FILE_ATTRIBUTE_NORMAL, 0)
+	if err != nil {
+		return 0, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return lockFile(h), nil
+}
+
+// try takes the lock if that is possible at once.
+func (f lockFile) try(mode lockMode) (bool, error) {
+	err := f.lock(mode, windows.LOCKFILE_FAIL_IMMEDIATELY)
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// wait blocks its thread until the lock is taken.
+func (f lockFile) wait(mode lockMode) error { return f.lock(mode, 0) }
+
+func (f lockFile) lock(mode lockMode, flags uint32) error {
+	if mode == exclusive {
+		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
+	return windows.LockFileEx(windows.Handle(f), flags, 0, 1, 0, new(windows.Overlapped))
+}
+
+// release gives the lock up.
+func (f lockFile) release() {
+	_ = windows.UnlockFileEx(windows.Handle(f), 0, 1, 0, new(windows.Overlapped))
+	_ = windows.CloseHandle(windows.Handle(f))
+}
+
+func unlockDatabase(uintptr) {}
