@@ -1,0 +1,98 @@
+package commands
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Env is everything that a command takes from the world around it. Nothing in
+// this package touches os.Args, the standard streams, the environment or the
+// clock but through an Env, so that every command runs inside a test.
+type Env struct {
+	Program string   // how to type the program's name again: "switchyard", or the path it was started by
+	Args    []string // without the program's name
+
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	LookupEnv  func(string) (string, bool)
+	Environ    func() []string // "NAME=value"
+	Getwd      func() (string, error)
+	Executable func() (string, error)
+	Now        func() time.Time
+
+	// Terminal reports whether a standard stream (0, 1, 2) is a terminal.
+	Terminal func(stream int) bool
+	// Width returns the terminal's width in cells, 0 where there is none.
+	Width func() int
+
+	// Interrupts returns a context that ends with the first interrupt or
+	// termination signal; a second one ends the process at once. stop gives the
+	// signals their default meaning back.
+	Interrupts func(parent context.Context) (ctx context.Context, stop func())
+}
+
+// OSEnv returns the Env of the running process.
+func OSEnv() Env {
+	return Env{
+		Program:    programName(os.Args),
+		Args:       os.Args[min(1, len(os.Args)):],
+		Stdin:      os.Stdin,
+		Stdout:     os.Stdout,
+		Stderr:     os.Stderr,
+		LookupEnv:  os.LookupEnv,
+		Environ:    os.Environ,
+		Getwd:      os.Getwd,
+		Executable: os.Executable,
+		Now:        time.Now,
+		Terminal:   func(stream int) bool { return term.IsTerminal(descriptor(stream)) },
+		Width: func() int {
+			width, _, err := term.GetSize(descriptor(1))
+			if err != nil {
+				return 0
+			}
+			return width
+		},
+		Interrupts: interrupts,
+	}
+}
+
+// programName keeps a path that was typed, because the bare name may not be in
+// PATH or may be another program there.
+func programName(args []string) string {
+	const name = "switchyard"
+	if len(args) == 0 || !strings.ContainsRune(args[0], filepath.Separator) {
+		return name
+	}
+	return args[0]
+}
+
+func descriptor(stream int) int {
+	return int([...]*os.File{os.Stdin, os.Stdout, os.Stderr}[stream].Fd())
+}
+
+// interrupts leaves a signal alone that the process was started to ignore, as
+// shells do for what runs in the background. The second signal meets the default
+// action, which ends the process; its children die with it.
+func interrupts(parent context.Context) (context.Context, func()) {
+	var signals []os.Signal
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		if !signal.Ignored(s) {
+			signals = append(signals, s)
+		}
+	}
+	if len(signals) == 0 {
+		return parent, func() {}
+	}
+	ctx, stop := signal.NotifyContext(parent, signals...)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}

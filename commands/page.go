@@ -1,0 +1,63 @@
+package commands
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/switchyard-plugins/switchyard/commands/render"
+)
+
+// A page collects a command's text. Arguments of its methods are foreign strings
+// unless they are render.Safe.
+type page struct {
+	out   *bytes.Buffer
+	width int // cells; 0: not a terminal, cut and wrap nothing
+	style render.Style
+}
+
+// line writes one formatted line.
+func (p *page) line(format string, args ...any) {
+	p.out.WriteString(render.Format(format, args...))
+	p.out.WriteByte('\n')
+}
+
+// title writes a line that opens a part.
+func (p *page) title(s string) { p.line("%s", p.style.Mark(render.Strong, s)) }
+
+// fieldWidth is the column at which a field's value begins.
+const fieldWidth = 16
+
+// field writes a label and its value; nothing is cut.
+func (p *page) field(label, format string, args ...any) {
+	pad := strings.Repeat(" ", max(1, fieldWidth-2-render.Width(label)))
+	p.line("  %s%s%s", p.style.Mark(render.Faint, label), render.Safe(pad), render.Safe(render.Format(format, args...)))
+}
+
+// prose writes a paragraph of the program's own words, indented and wrapped.
+func (p *page) prose(indent int, s string) {
+	width := p.width
+	if width == 0 {
+		width = proseWidth
+	}
+	pad := strings.Repeat(" ", indent)
+	for _, l := range render.Wrap(s, width-indent) {
+		p.line("%s%s", render.Safe(pad), l)
+	}
+}
+
+// proseWidth is where prose breaks when there is no terminal to measure.
+const proseWidth = 80
+
+// table writes a table.
+func (p *page) table(t render.Table) {
+	t.Style = p.style
+	for _, l := range t.Lines(p.width) {
+		p.line("%s", render.Safe(l))
+	}
+}
+
+// next writes the command to type, alone on its line and uncut.
+func (p *page) next(command string) {
+	p.line("")
+	p.line("%s %s", p.style.Mark(render.Faint, "Next:"), render.Safe(command))
+}

@@ -1,0 +1,109 @@
+package render
+
+import "strings"
+
+// A Column describes one column of a Table.
+type Column struct {
+	Title string
+	Right bool // aligned to the right: numbers
+	// Fixed columns are never cut: identifiers and digests, whose half is worth nothing.
+	Fixed bool
+}
+
+// A Table lays rows out in columns. Cells are foreign strings: the table escapes
+// them. Paint, where set, says what the cell of a row and column means.
+type Table struct {
+	Columns []Column
+	Rows    [][]string
+	Style   Style
+	Paint   func(row, column int) Mark // nil: plain
+}
+
+const gap = 2 // cells between columns
+
+// narrowest is the width below which a column is not cut.
+const narrowest = 8
+
+// Lines returns the table's lines, the titles first. Within width cells it cuts the
+// widest columns that are not fixed; width < 1 means that nothing is cut.
+func (t Table) Lines(width int) []string {
+	rows := make([][]string, len(t.Rows))
+	for n, row := range t.Rows {
+		rows[n] = make([]string, len(row))
+		for i, cell := range row {
+			rows[n][i] = Text(cell)
+		}
+	}
+	titles := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		titles[i] = c.Title
+	}
+	cells := naturalWidths(titles, rows)
+	if width > 0 {
+		t.shrink(cells, width)
+	}
+	lines := make([]string, 0, len(rows)+1)
+	lines = append(lines, t.line(titles, cells, func(int) Mark { return Strong }))
+	for n, row := range rows {
+		lines = append(lines, t.line(row, cells, func(column int) Mark {
+			if t.Paint == nil {
+				return Plain
+			}
+			return t.Paint(n, column)
+		}))
+	}
+	return lines
+}
+
+func naturalWidths(titles []string, rows [][]string) []int {
+	cells := make([]int, len(titles))
+	for i, title := range titles {
+		cells[i] = Width(title)
+		for _, row := range rows {
+			cells[i] = max(cells[i], Width(row[i]))
+		}
+	}
+	return cells
+}
+
+func (t Table) shrink(cells []int, width int) {
+	total := gap * (len(cells) - 1)
+	for _, c := range cells {
+		total += c
+	}
+	for total > width {
+		widest := -1
+		for i, c := range cells {
+			if !t.Columns[i].Fixed && c > narrowest && (widest < 0 || c > cells[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		cells[widest]--
+		total--
+	}
+}
+
+func (t Table) line(row []string, cells []int, mark func(column int) Mark) string {
+	var b strings.Builder
+	for i, cell := range row {
+		if i > 0 {
+			b.WriteString("  ")
+		}
+		cell = Cut(cell, cells[i])
+		shown := string(t.Style.paint(mark(i), Safe(cell)))
+		pad := strings.Repeat(" ", max(0, cells[i]-Width(cell)))
+		if t.Columns[i].Right {
+			b.WriteString(pad)
+			b.WriteString(shown)
+			continue
+		}
+		b.WriteString(shown)
+		if i < len(row)-1 {
+			b.WriteString(pad)
+		}
+	}
+	return strings.TrimRight(b.String(), " ")
+}
