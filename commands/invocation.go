@@ -20,6 +20,7 @@ type invocation struct {
 
 	ctx  context.Context // nil until a command asks for it
 	stop func()
+	bar  *bar // nil: none is drawn
 
 	data     any          // for --json
 	text     bytes.Buffer // for stdout otherwise
@@ -107,6 +108,7 @@ func (in *invocation) detail(format string, args ...any) {
 // stderr writes at once. A standard error that cannot be written to is nobody's
 // loss, and there is nowhere to tell.
 func (in *invocation) stderr(format string, args ...any) {
+	in.bar.clear(false)
 	_, _ = in.env.Stderr.Write([]byte(render.Format(format, args...)))
 }
 

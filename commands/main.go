@@ -35,6 +35,12 @@ func (in *invocation) run() error {
 	if line.help {
 		return in.help(line.topic)
 	}
+	return in.perform(line)
+}
+
+// perform hands an understood command line to the flag parser, which calls the
+// command.
+func (in *invocation) perform(l *line) error {
 	app := &cli.App{
 		Name:                      in.env.Program,
 		Usage:                     tagline,
@@ -46,13 +52,14 @@ func (in *invocation) run() error {
 		ErrWriter:                 io.Discard,
 		DisableSliceFlagSeparator: true,
 		ExitErrHandler:            func(*cli.Context, error) {},
-		Commands:                  []*cli.Command{line.command},
+		Commands:                  []*cli.Command{l.command},
 	}
-	return app.RunContext(context.Background(), append([]string{app.Name, line.command.Name}, line.words...))
+	return app.RunContext(context.Background(), append([]string{app.Name, l.command.Name}, l.words...))
 }
 
 // finish writes what the command left to write and returns the exit code.
 func (in *invocation) finish(err error) int {
+	in.bar.clear(true)
 	if in.stop != nil {
 		in.stop()
 	}
