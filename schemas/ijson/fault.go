@@ -74,7 +74,8 @@ func verdict(data []byte, value, schema *fault) *Error {
 }
 
 // foreignEncoding names a document that begins with a byte order mark or is in
-// UTF-16 or UTF-32; nil for every document that begins like JSON in UTF-8.
+// UTF-16 or UTF-32, which its zero bytes give away: JSON begins in ASCII. It
+// returns nil for every document that begins like JSON in UTF-8.
 func foreignEncoding(data []byte) *fault {
 	if len(data) < 2 || data[0] != 0 && data[0] < 0xEF && data[1] != 0 {
 		return nil
@@ -84,10 +85,10 @@ func foreignEncoding(data []byte) *fault {
 	case bytes.HasPrefix(data, []byte{0xEF, 0xBB, 0xBF}):
 		message = "the document begins with a byte order mark (BOM); save it as UTF-8 without one"
 	case bytes.HasPrefix(data, []byte{0xFF, 0xFE, 0, 0}), bytes.HasPrefix(data, []byte{0, 0, 0xFE, 0xFF}),
-		bytes.HasPrefix(data, []byte{0, 0, 0}), len(data) >= 4 && data[1] == 0 && data[2] == 0 && data[3] == 0:
+		len(data)%4 == 0 && (data[0] == 0 && data[1] == 0 && data[2] == 0 || data[1] == 0 && data[2] == 0 && data[3] == 0):
 		message = "the document is in UTF-32, not UTF-8"
 	case bytes.HasPrefix(data, []byte{0xFF, 0xFE}), bytes.HasPrefix(data, []byte{0xFE, 0xFF}),
-		data[0] == 0 && data[1] != 0, data[0] != 0 && data[0] < 0x80 && data[1] == 0:
+		len(data)%2 == 0 && (data[0] == 0) != (data[1] == 0):
 		message = "the document is in UTF-16, not UTF-8"
 	default:
 		return nil
@@ -113,12 +114,11 @@ func invalidUTF8(data []byte) *fault {
 // syntaxFault returns what the decoder finds wrong with a document that is
 // UTF-8, whatever it is read into.
 func syntaxFault(data []byte) *fault {
-	err := decodeNothing(data)
+	if len(bytes.Trim(data, " \t\r\n")) == 0 {
+		return &fault{code: CodeSyntax, message: "the document is empty", pointed: true}
+	}
 	var syn *jsontext.SyntacticError
-	if !errors.As(err, &syn) {
-		if err != nil { // only io.EOF is left: there is no value at all
-			return &fault{code: CodeSyntax, offset: len(data), message: "the document is empty", pointed: true}
-		}
+	if !errors.As(decodeNothing(data), &syn) {
 		return nil
 	}
 	f := &fault{

@@ -2,10 +2,13 @@ package ijson
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"strconv"
+	"unicode/utf8"
 )
 
 // A scanner walks a document once, before it is decoded, and looks for what the
@@ -200,45 +203,63 @@ func (s *scanner) array(sh *shape) bool {
 	return false
 }
 
-// eventful marks the bytes inside a string that need a second look.
-var eventful = [256]bool{
-	'"': true, '\\': true,
-	0xEF: true, 0xF0: true, 0xF1: true, 0xF2: true, 0xF3: true, 0xF4: true,
-}
-
 // text walks one string and returns what stands between its quotes and whether
 // that holds escapes.
 func (s *scanner) text() (raw []byte, escaped, ok bool) {
 	data, start := s.data, s.pos+1
-	for i := start; i < len(data); {
-		c := data[i]
-		if !eventful[c] {
-			i++
-			continue
+	for i := start; ; {
+		i = plain(data, i)
+		if i >= len(data) {
+			return nil, false, false
 		}
-		switch c {
-		case '"':
+		switch c := data[i]; {
+		case c == '"':
 			s.pos = i + 1
 			raw = data[start:i]
 			if len(raw) > MaxString && unescapedLen(raw) > MaxString {
 				return nil, false, s.refuse(CodeLimit, start-1, "a string of more than %d bytes", MaxString)
 			}
 			return raw, escaped, true
-		case '\\':
+		case c == '\\':
 			escaped = true
 			r, n := escape(data[i:])
 			if isNoncharacter(r) {
 				return nil, false, s.refuse(CodeUnicode, i, "the noncharacter %U", r)
 			}
 			i += n
+		case c < 0xE0:
+			i += 2
+		case c < 0xEF:
+			i += 3
 		default:
-			if r := rawNoncharacter(data[i:]); r != 0 {
+			r, n := utf8.DecodeRune(data[i:])
+			if isNoncharacter(r) {
 				return nil, false, s.refuse(CodeUnicode, i, "the noncharacter %U", r)
 			}
-			i++
+			i += n
 		}
 	}
-	return nil, false, false
+}
+
+// plain returns the index, from i on, of the first byte inside a string that
+// needs a second look: a quote, a backslash, or the begin of a character beyond
+// ASCII. It looks at eight bytes at a time (a byte of x is zero where the high
+// bit of (x-ones)&^x is set; above the first such byte that may be wrong).
+func plain(data []byte, i int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(data); i += 8 {
+		w := binary.LittleEndian.Uint64(data[i:])
+		quote, backslash := w^(ones*'"'), w^(ones*'\\')
+		if hits := (w | (quote-ones)&^quote | (backslash-ones)&^backslash) & highs; hits != 0 {
+			return i + bits.TrailingZeros64(hits)/8
+		}
+	}
+	for ; i < len(data); i++ {
+		if c := data[i]; c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			break
+		}
+	}
+	return i
 }
 
 // number walks one number. A number is refused if the nearest double is not
@@ -287,6 +308,12 @@ func (s *scanner) number() bool {
 }
 
 func (s *scanner) space() {
+	if s.pos < len(s.data) && s.data[s.pos] <= ' ' {
+		s.spaces()
+	}
+}
+
+func (s *scanner) spaces() {
 	for s.pos < len(s.data) {
 		switch s.data[s.pos] {
 		case ' ', '\t', '\n', '\r':
@@ -324,5 +351,5 @@ func isZero(literal []byte) bool {
 	if i := bytes.IndexAny(literal, "eE"); i >= 0 {
 		literal = literal[:i]
 	}
-	return bytes.IndexAny(literal, "123456789") < 0
+	return !bytes.ContainsAny(literal, "123456789")
 }

@@ -14,15 +14,6 @@ func isNoncharacter(r rune) bool {
 	return r&0xFFFE == 0xFFFE || 0xFDD0 <= r && r <= 0xFDEF
 }
 
-// rawNoncharacter returns the noncharacter that b begins with, else 0. The
-// first byte of b is 0xEF or more.
-func rawNoncharacter(b []byte) rune {
-	if r, n := utf8.DecodeRune(b); n > 1 && isNoncharacter(r) {
-		return r
-	}
-	return 0
-}
-
 // escape reads the escape sequence that b begins with. It returns 0 as the
 // character of every sequence that cannot be a noncharacter, including one that
 // is malformed, and the number of bytes to skip (at least 1).
