@@ -264,4 +264,3 @@ func TestForeignTextInMessages(t *testing.T) {
 		}
 	}
 }
-
