@@ -13,7 +13,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gowebpki/jcs"
 )
@@ -43,8 +45,20 @@ func Parse(s string) (Digest, error) {
 
 // IsCanonical reports whether s is exactly in the canonical spelling.
 func IsCanonical(s string) bool {
-	d, err := Parse(s)
-	return err == nil && string(d) == s
+	bare, ok := strings.CutPrefix(s, Prefix)
+	return ok && isLowerHex(bare)
+}
+
+func isLowerHex(s string) bool {
+	if len(s) != sha256.Size*2 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
 }
 
 // FromSum names a finished SHA-256 sum.
@@ -76,11 +90,10 @@ func ParseDirName(name string) (Digest, error) {
 	if !ok {
 		return "", ErrSyntax
 	}
-	d := Digest(Prefix + bare)
-	if !IsCanonical(string(d)) {
+	if !isLowerHex(bare) {
 		return "", ErrSyntax
 	}
-	return d, nil
+	return Digest(Prefix + bare), nil
 }
 
 // Short returns the first 12 hex digits, for tables only; never compare by it.
@@ -106,9 +119,28 @@ type File struct {
 	SHA256 string // bare lower-case hex
 }
 
+func (f File) check() error {
+	switch {
+	case f.Path == "" || !utf8.ValidString(f.Path):
+		return errors.New("the path is empty or not UTF-8")
+	case f.Mode != ModeFile && f.Mode != ModeExecutable:
+		return fmt.Errorf("the mode is %q, not %q or %q", f.Mode, ModeFile, ModeExecutable)
+	case f.Size < 0 || f.Size > maxInteger:
+		return fmt.Errorf("the size %d is out of range", f.Size)
+	case !isLowerHex(f.SHA256):
+		return errors.New("the SHA-256 is not 64 lower-case hex digits")
+	}
+	return nil
+}
+
+// maxInteger is the largest size that RFC 8785 writes in plain decimal digits
+// and every reader reads back.
+const maxInteger = 1<<53 - 1
+
 // Package returns the package digest: SHA-256 over the RFC 8785 form of the
 // array of {"path","mode","size","sha256"}, sorted by path in byte order.
-// The slice is not modified. A path that occurs twice is an error.
+// The slice is not modified. A path that occurs twice is an error, and so is a
+// File whose fields break what their comments say: it has no such form.
 func Package(files []File) (Digest, error) {
 	sorted := slices.Clone(files)
 	slices.SortFunc(sorted, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
@@ -116,6 +148,9 @@ func Package(files []File) (Digest, error) {
 	buf := make([]byte, 0, 4096)
 	buf = append(buf, '[')
 	for i, f := range sorted {
+		if err := f.check(); err != nil {
+			return "", fmt.Errorf("package digest: %q: %w", f.Path, err)
+		}
 		if i > 0 {
 			if sorted[i-1].Path == f.Path {
 				return "", fmt.Errorf("package digest: %q occurs twice", f.Path)
@@ -134,16 +169,18 @@ func Package(files []File) (Digest, error) {
 }
 
 // appendFile writes one element in RFC 8785 form: members in UTF-16 order of
-// their names, minimal string escapes, integers in plain decimal.
+// their names, minimal string escapes, integers in plain decimal. The file has
+// been checked, so that only its path can need escapes.
 func appendFile(buf []byte, f File) []byte {
-	buf = append(buf, `{"mode":`...)
-	buf = appendString(buf, f.Mode)
-	buf = append(buf, `,"path":`...)
+	buf = append(buf, `{"mode":"`...)
+	buf = append(buf, f.Mode...)
+	buf = append(buf, `","path":`...)
 	buf = appendString(buf, f.Path)
-	buf = append(buf, `,"sha256":`...)
-	buf = appendString(buf, f.SHA256)
-	buf = fmt.Appendf(buf, `,"size":%d}`, f.Size)
-	return buf
+	buf = append(buf, `,"sha256":"`...)
+	buf = append(buf, f.SHA256...)
+	buf = append(buf, `","size":`...)
+	buf = strconv.AppendInt(buf, f.Size, 10)
+	return append(buf, '}')
 }
 
 func appendString(buf []byte, s string) []byte {

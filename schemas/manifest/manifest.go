@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -26,6 +25,8 @@ const (
 
 	MaxBytes           = 64 << 10  // plugin.json
 	MaxExecutableBytes = 128 << 20 // the executable file
+	MaxExecutablePath  = 240       // bytes, as for every path in a package
+	MaxID              = 64        // characters
 	MaxName            = 120       // characters
 	MaxVersion         = 64        // characters
 	MaxArguments       = 32
@@ -144,21 +145,36 @@ func (e *Invalid) Error() string {
 // ErrID is returned by CheckID.
 var ErrID = errors.New(`must match ^[a-z][a-z0-9.-]{0,63}$ and be a legal directory name on every system`)
 
-var idPattern = regexp.MustCompile(`^[a-z][a-z0-9.-]{0,63}$`)
-
 // CheckID applies the id rule: the daemon's pattern and, here, also a legal
 // directory name on every operating system.
 func CheckID(id string) error {
-	if !idPattern.MatchString(id) || strings.HasSuffix(id, ".") || reservedOnWindows(id) {
+	if !matchesID(id) || strings.HasSuffix(id, ".") || reservedOnWindows(id) {
 		return ErrID
 	}
 	return nil
 }
 
-func reservedOnWindows(name string) bool {
-	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
+// matchesID matches ^[a-z][a-z0-9.-]{0,63}$ without the cost that compiling a
+// pattern has at every start.
+func matchesID(id string) bool {
+	if id == "" || len(id) > MaxID || id[0] < 'a' || id[0] > 'z' {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// reservedOnWindows reports whether the part of an id before its first dot is a
+// device's name, which Windows opens instead of a file or directory.
+func reservedOnWindows(id string) bool {
+	stem, _, _ := strings.Cut(id, ".")
 	switch stem {
-	case "con", "prn", "aux", "nul", "conin$", "conout$":
+	case "con", "prn", "aux", "nul":
 		return true
 	}
 	if len(stem) == 4 && (strings.HasPrefix(stem, "com") || strings.HasPrefix(stem, "lpt")) {
@@ -217,8 +233,8 @@ func (v *validation) executable(p string) {
 	switch {
 	case p == "":
 		v.add(member, "must not be empty")
-	case len(p) > 240:
-		v.add(member, "must have at most 240 bytes")
+	case len(p) > MaxExecutablePath:
+		v.add(member, "must have at most %d bytes, has %d", MaxExecutablePath, len(p))
 	case !utf8.ValidString(p) || strings.ContainsFunc(p, unicode.IsControl):
 		v.add(member, "must be UTF-8 without control characters")
 	case strings.ContainsAny(p, `\:`):
@@ -227,10 +243,10 @@ func (v *validation) executable(p string) {
 		v.add(member, "must be relative to the package")
 	default:
 		clean := path.Clean(p)
-		if clean == "." || clean == ".." || strings.HasPrefix(clean, "../") {
+		switch {
+		case clean == "." || clean == ".." || strings.HasPrefix(clean, "../") || strings.HasSuffix(p, "/"):
 			v.add(member, "must name a file inside the package")
-		}
-		if clean == FileName {
+		case clean == FileName:
 			v.add(member, "must not be the manifest itself")
 		}
 	}
@@ -249,6 +265,8 @@ func (v *validation) arguments(args []string) {
 		switch {
 		case len(a) > MaxArgumentBytes:
 			v.add(member, "must have at most %d bytes, has %d", MaxArgumentBytes, len(a))
+		case !utf8.ValidString(a):
+			v.add(member, "is not valid UTF-8")
 		case strings.ContainsRune(a, 0):
 			v.add(member, "must not contain NUL")
 		}
@@ -263,7 +281,7 @@ func (v *validation) capabilities(m Manifest) {
 		member := fmt.Sprintf("capabilities[%d]", i)
 		switch {
 		case !slices.Contains(Capabilities, c):
-			v.add(member, "%q is not a capability of %s", string(c), Protocol)
+			v.add(member, "%.64q is not a capability of %s", string(c), Protocol)
 		case slices.Contains(m.Capabilities[:i], c):
 			v.add(member, "%q occurs twice", string(c))
 		case !m.Requests(c.Requires()):
@@ -283,7 +301,7 @@ func (v *validation) scopes(m Manifest) {
 		member := fmt.Sprintf("requestedScopes[%d]", i)
 		switch {
 		case !slices.Contains(Scopes, s):
-			v.add(member, "%q is not a scope of %s", string(s), Protocol)
+			v.add(member, "%.64q is not a scope of %s", string(s), Protocol)
 		case slices.Contains(m.RequestedScopes[:i], s):
 			v.add(member, "%q occurs twice", string(s))
 		}
