@@ -90,7 +90,7 @@ func (tx *Tx) format() (int, error) {
 // migrate brings an older database to the known format in one committed
 // transaction of its own, so that a failing change afterwards does not undo it.
 func (d *DB) migrate(h *handle) error {
-	return h.run(true, func(tx *Tx) error {
+	return h.run(func(tx *Tx) error {
 		found, err := tx.format()
 		if err != nil {
 			return err

@@ -5,6 +5,18 @@ import (
 	"fmt"
 )
 
+// Two advisory locks keep transactions apart, both waited for in the kernel.
+//
+// The queue is state.lock. A writer holds it to the end of its transaction; a reader
+// passes through it and holds it only until it has the other lock. So a writer
+// that waits for readers lets no new reader pass, and readers, however many, do
+// not starve it.
+//
+// The other is bbolt's own lock on state.db. bbolt polls for it every 50 ms, so it
+// is taken on bbolt's own open file before bbolt asks for it, and bbolt finds it
+// taken. Where the system does not allow that (holdQueue), readers hold the queue to
+// the end as well.
+
 // A lockMode says what a lock excludes.
 type lockMode int
 
@@ -13,12 +25,8 @@ const (
 	shared                    // exclusive locks
 )
 
-// lock takes the lock on the side file at path and returns its release. The
-// wait is the kernel's, so a waiter goes on the moment the lock is free.
-//
-// Such a wait cannot be interrupted. When ctx ends first, lock returns at once and
-// leaves the waiting to a goroutine that gives the lock up as soon as it has it.
-func lock(ctx context.Context, path string, mode lockMode) (release func(), err error) {
+// enterQueue opens the side file at path and takes its lock.
+func enterQueue(ctx context.Context, path string, mode lockMode) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -26,18 +34,38 @@ func lock(ctx context.Context, path string, mode lockMode) (release func(), err 
 	if err != nil {
 		return nil, err
 	}
-	if ok, err := f.try(mode); err != nil {
-		f.release()
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	} else if ok {
-		return f.release, nil
+	leave = func() {
+		f.unlock()
+		f.close()
 	}
-	if ctx.Done() == nil {
-		if err := f.wait(mode); err != nil {
-			f.release()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		return f.release, nil
+	if err := acquire(ctx, f, mode, f.close); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return leave, nil
+}
+
+// acquire takes the lock of an open file. The wait is the kernel's, so a waiter
+// goes on the moment the lock is free. If the lock is not taken, acquire sees to it that
+// closeFile is called.
+//
+// Such a wait cannot be interrupted. When ctx ends first, acquire returns at once
+// with ErrBusy and leaves the waiting to a goroutine, which gives the lock up as soon as
+// it has it.
+func acquire(ctx context.Context, f lockFile, mode lockMode, closeFile func()) error {
+	ok, err := f.try(mode)
+	if ok {
+		return nil
+	}
+	if err == nil && ctx.Done() == nil {
+		err = f.wait(mode)
+		ok = err == nil
+	}
+	if ok {
+		return nil
+	}
+	if err != nil {
+		closeFile()
+		return err
 	}
 	got := make(chan error)
 	go func() {
@@ -45,17 +73,17 @@ func lock(ctx context.Context, path string, mode lockMode) (release func(), err 
 		select {
 		case got <- err:
 		case <-ctx.Done():
-			f.release()
+			f.unlock()
+			closeFile()
 		}
 	}()
 	select {
 	case err := <-got:
 		if err != nil {
-			f.release()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
+			closeFile()
 		}
-		return f.release, nil
+		return err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("lock %s: %w: %w", path, ErrBusy, context.Cause(ctx))
+		return fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))
 	}
 }

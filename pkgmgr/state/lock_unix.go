@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// holdQueue is false: a file can be locked again through the same open file.
+const holdQueue = false
+
 // A lockFile is an open side file. It is not inherited by children.
 type lockFile int
 
@@ -40,13 +43,12 @@ func (f lockFile) try(mode lockMode) (bool, error) {
 // wait blocks its thread until the lock is taken.
 func (f lockFile) wait(mode lockMode) error { return f.flock(f.how(mode)) }
 
-// release gives the lock up. The explicit unlock matters: a child that is between
+// unlock gives the lock up. It matters even before closing: a child that is between
 // fork and exec in another thread shares the open file, and closing alone
 // would leave the lock with it.
-func (f lockFile) release() {
-	_ = f.flock(syscall.LOCK_UN)
-	_ = syscall.Close(int(f))
-}
+func (f lockFile) unlock() { _ = f.flock(syscall.LOCK_UN) }
+
+func (f lockFile) close() { _ = syscall.Close(int(f)) }
 
 func (f lockFile) how(mode lockMode) int {
 	if mode == exclusive {
@@ -62,7 +64,3 @@ func (f lockFile) flock(how int) error {
 		}
 	}
 }
-
-// unlockDatabase releases bbolt's own lock on a database file that is about to be
-// closed, for the same reason as above; bbolt does it for writers only.
-func unlockDatabase(fd uintptr) { _ = syscall.Flock(int(fd), syscall.LOCK_UN) }

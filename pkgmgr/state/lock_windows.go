@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// holdQueue is true: an exclusive lock excludes a second one of the same handle too.
+const holdQueue = true
+
 // A lockFile is an open side file. It is not inherited by children.
 type lockFile windows.Handle
 
@@ -47,10 +50,9 @@ func (f lockFile) lock(mode lockMode, flags uint32) error {
 	return windows.LockFileEx(windows.Handle(f), flags, 0, 1, 0, new(windows.Overlapped))
 }
 
-// release gives the lock up.
-func (f lockFile) release() {
+// unlock gives the lock up.
+func (f lockFile) unlock() {
 	_ = windows.UnlockFileEx(windows.Handle(f), 0, 1, 0, new(windows.Overlapped))
-	_ = windows.CloseHandle(windows.Handle(f))
 }
 
-func unlockDatabase(uintptr) {}
+func (f lockFile) close() { _ = windows.CloseHandle(windows.Handle(f)) }

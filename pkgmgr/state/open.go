@@ -17,38 +17,34 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// foreignWait bounds the wait for bbolt's own lock. Whoever goes by the side lock
-// never meets it; it is held only by a program that does not, or through
-// another mount of a data directory that is read-only here and has no side file.
-const foreignWait = 5 * time.Second
+// foreignWait bounds bbolt's own polling, which only a program that goes by other
+// rules, or a system with holdQueue, can cause.
+const foreignWait = 10 * time.Second
 
 func (d *DB) view(ctx context.Context, fn func(*Tx) error) error {
-	release, err := lock(ctx, d.lockPath(), shared)
+	h := handle{path: d.Path(), mode: shared}
+	defer h.close()
+	leave, err := enterQueue(ctx, d.lockPath(), shared)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		// No side file, and a View creates nothing: bbolt's own lock must do.
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	case err != nil:
+	case err == nil:
+		h.leave = leave
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
 		return err
-	default:
-		defer release()
 	}
-	h := handle{path: d.Path()}
-	if err := h.open(bolt.Options{ReadOnly: true}); err != nil {
+	// Without a side file, which a View does not create, the other lock must do.
+	if err := h.open(ctx); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		if err := d.refuseMissing(); err != nil {
 			return err
 		}
+		h.close()
 		tx := Tx{path: h.path, empty: true}
 		defer tx.end()
 		return fn(&tx)
 	}
-	defer h.close()
-	return h.run(false, func(tx *Tx) error {
+	return h.run(func(tx *Tx) error {
 		if err := d.checkFormat(tx); err != nil {
 			return err
 		}
@@ -57,13 +53,13 @@ func (d *DB) view(ctx context.Context, fn func(*Tx) error) error {
 }
 
 func (d *DB) update(ctx context.Context, fn func(*Tx) error) error {
-	release, err := d.lockExclusive(ctx)
+	leave, err := d.enterAlone(ctx)
 	if err != nil {
 		return err
 	}
-	defer release()
-	h := handle{path: d.Path()}
-	err = h.open(bolt.Options{})
+	h := handle{path: d.Path(), mode: exclusive, leave: leave}
+	defer h.close()
+	err = h.open(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := d.refuseMissing(); err != nil {
 			return err
@@ -71,32 +67,31 @@ func (d *DB) update(ctx context.Context, fn func(*Tx) error) error {
 		if err := d.create(); err != nil {
 			return asReadOnly(err)
 		}
-		err = h.open(bolt.Options{})
+		err = h.open(ctx)
 	}
 	if err != nil {
 		return asReadOnly(err)
 	}
-	defer h.close()
 	if err := d.migrate(&h); err != nil {
 		return err
 	}
-	return h.run(true, fn)
+	return h.run(fn)
 }
 
-// lockExclusive takes the exclusive side lock, creating the data directory and
-// the side file where they are absent.
-func (d *DB) lockExclusive(ctx context.Context) (release func(), err error) {
-	release, err = lock(ctx, d.lockPath(), exclusive)
+// enterAlone takes the queue exclusively, creating the data directory and the
+// side file where they are absent.
+func (d *DB) enterAlone(ctx context.Context) (leave func(), err error) {
+	leave, err = enterQueue(ctx, d.lockPath(), exclusive)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(d.dir, 0o700); err != nil {
 			return nil, asReadOnly(err)
 		}
-		release, err = lock(ctx, d.lockPath(), exclusive)
+		leave, err = enterQueue(ctx, d.lockPath(), exclusive)
 	}
 	if err != nil {
 		return nil, asReadOnly(err)
 	}
-	return release, nil
+	return leave, nil
 }
 
 // asReadOnly adds ErrReadOnly to an error that says that this user cannot write.
@@ -135,32 +130,25 @@ func (d *DB) refuseMissing() error {
 	return nil
 }
 
-// A handle is the open database of one transaction. The caller holds the side lock.
+// A handle is the open database of one transaction, with the locks held for it.
 type handle struct {
-	path string
-	file *os.File // as bbolt opened it; closed by bbolt, or by us if bbolt panicked
-	bolt *bolt.DB
+	path  string
+	mode  lockMode
+	leave func()   // leaves the queue; nil when it is left
+	file  *os.File // as bbolt opened it; closed by bbolt, or by us if bbolt panicked
+	bolt  *bolt.DB
 }
 
 // open opens an existing database. Errors: fs.ErrNotExist and the like as they
 // are, ErrBusy, *CorruptError.
-func (h *handle) open(o bolt.Options) (err error) {
-	o.NoStatistics = true
-	o.Timeout = foreignWait
-	o.OpenFile = func(path string, flag int, mode os.FileMode) (*os.File, error) {
-		f, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
-		if err != nil {
-			return nil, err
-		}
-		if info, err := f.Stat(); err != nil || info.Size() == 0 {
-			f.Close()
-			if err == nil {
-				err = h.corrupt("the file is empty", nil)
-			}
-			return nil, err
-		}
-		h.file = f
-		return f, nil
+func (h *handle) open(ctx context.Context) (err error) {
+	o := bolt.Options{
+		ReadOnly:     h.mode == shared,
+		NoStatistics: true,
+		Timeout:      foreignWait,
+		OpenFile: func(path string, flag int, mode os.FileMode) (*os.File, error) {
+			return h.openFile(ctx, path, flag, mode)
+		},
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer h.recover(&err)
@@ -170,21 +158,49 @@ func (h *handle) open(o bolt.Options) (err error) {
 		errno   syscall.Errno
 	)
 	switch {
-	case err == nil, errors.As(err, &corrupt), errors.As(err, &errno):
+	case err == nil, h.file == nil, errors.As(err, &corrupt), errors.As(err, &errno):
 		return err
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return fmt.Errorf("%s: %w", h.path, ErrBusy)
-	case h.file == nil:
-		return err
 	}
 	return h.corrupt(err.Error(), err)
 }
 
+// openFile opens the file for bbolt, locked.
+func (h *handle) openFile(ctx context.Context, path string, flag int, mode os.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
+	if err != nil {
+		return nil, err
+	}
+	if !holdQueue {
+		if err := acquire(ctx, lockFile(f.Fd()), h.mode, func() { f.Close() }); err != nil {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		if h.mode == shared {
+			h.leaveQueue()
+		}
+	}
+	h.file = f
+	if info, err := f.Stat(); err != nil {
+		return nil, err
+	} else if info.Size() == 0 {
+		return nil, h.corrupt("the file is empty", nil)
+	}
+	return f, nil
+}
+
+func (h *handle) leaveQueue() {
+	if h.leave != nil {
+		h.leave()
+		h.leave = nil
+	}
+}
+
 // run runs fn in one transaction on the open database.
-func (h *handle) run(writable bool, fn func(*Tx) error) (err error) {
+func (h *handle) run(fn func(*Tx) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer h.recover(&err)
-	b, err := h.bolt.Begin(writable)
+	b, err := h.bolt.Begin(h.mode == exclusive)
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.path, err)
 	}
@@ -208,19 +224,22 @@ func (h *handle) run(writable bool, fn func(*Tx) error) (err error) {
 	return nil
 }
 
-// close closes the database. After a panic inside bbolt its locks may be held, so
-// only the file is closed then and the mapping is left to the process's end.
+// close closes the database and gives its locks up; it may be called again. After a
+// panic inside bbolt its mutexes may be held, so only the file is closed then
+// and the mapping is left to the process's end.
 func (h *handle) close() {
-	if h.file == nil {
-		return
-	}
-	unlockDatabase(h.file.Fd())
-	if h.bolt != nil {
-		_ = h.bolt.Close()
-	} else {
-		_ = h.file.Close()
+	if h.file != nil {
+		if !holdQueue {
+			lockFile(h.file.Fd()).unlock()
+		}
+		if h.bolt != nil {
+			_ = h.bolt.Close()
+		} else {
+			_ = h.file.Close()
+		}
 	}
 	h.file, h.bolt = nil, nil
+	h.leaveQueue()
 }
 
 func (h *handle) corrupt(detail string, cause error) error {
@@ -238,7 +257,7 @@ func (h *handle) recover(err *error) {
 	if _, fault := p.(interface{ Addr() uintptr }); !fault && !panicInBolt() {
 		panic(p)
 	}
-	h.bolt = nil
+	h.bolt = nil // not to be touched again
 	h.close()
 	cause, _ := p.(error)
 	*err = h.corrupt(fmt.Sprint(p), cause)
