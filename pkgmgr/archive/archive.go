@@ -38,8 +38,9 @@ type Limits struct {
 	Ratio      int64  // unpacked bytes for each byte of the archive file ...
 	RatioFree  int64  // ... judged only beyond this many unpacked bytes
 	ZstdWindow uint64 // the window that a zstd frame asks its reader to hold
-	Header     int64  // one extended header of a tar, one ignore file
+	Header     int64  // one extended header of a tar
 	Overhead   int64  // all extended headers and the padding of a tar together
+	IgnoreFile int64  // the file .switchyardignore
 }
 
 // Default is the table of bounds that docs/packages.md shows.
@@ -54,6 +55,7 @@ var Default = Limits{
 	ZstdWindow: 64 << 20,
 	Header:     1 << 20,
 	Overhead:   16 << 20,
+	IgnoreFile: 64 << 10,
 }
 
 // ratio refuses what unpacks to too many times its size.

@@ -48,6 +48,15 @@ type job struct {
 	data []byte      // all of it, in a buffer of the sink's
 	part chan []byte // buffers of the sink's, closed at the end
 	pull puller
+	from *dir // held for pull, may be nil
+}
+
+// release lets go of what a job holds.
+func (j job) release() {
+	j.dir.release()
+	if j.from != nil {
+		j.from.release()
+	}
 }
 
 // A puller reads a file's contents on a worker's own time and passes them on.
@@ -128,11 +137,14 @@ func (s *sink) start(path string, size int64, executable bool) (job, error) {
 
 func (s *sink) submit(j job) error {
 	j.dir.hold()
+	if j.from != nil {
+		j.from.hold()
+	}
 	select {
 	case s.jobs <- j:
 		return nil
 	case <-s.ctx.Done():
-		j.dir.release()
+		j.release()
 		return context.Cause(s.ctx)
 	}
 }
@@ -180,7 +192,7 @@ func (s *sink) work() {
 	w := &worker{sink: s, hash: sha256.New()}
 	for j := range s.jobs {
 		if s.ctx.Err() != nil {
-			j.dir.release()
+			j.release()
 			continue
 		}
 		if err := w.write(j); err != nil {
@@ -190,13 +202,13 @@ func (s *sink) work() {
 }
 
 func (w *worker) write(j job) error {
+	defer j.release()
 	executable := j.file.Mode == digest.ModeExecutable
 	perm := fs.FileMode(0o444)
 	if executable {
 		perm = 0o555
 	}
 	out, err := j.dir.root.OpenFile(j.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	j.dir.release()
 	if err != nil {
 		return err
 	}
