@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/switchyard-plugins/switchyard/sdk/plugin/internal/lines"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/internal/strict"
 )
 
@@ -38,7 +39,7 @@ func FuzzAnswer(f *testing.F) {
 		if initialized {
 			s.grants = sample().RequestedScopes
 		}
-		got := s.answer(context.Background(), line{text: text, tooLong: len(text) > MaxMessageBytes})
+		got := s.answer(context.Background(), lines.Line{Text: text, TooLong: len(text) > MaxMessageBytes})
 		if bytes.Count(got, []byte("\n")) != 1 || got[len(got)-1] != '\n' || len(got) > MaxMessageBytes+1 {
 			t.Fatalf("not one line: %q", got)
 		}

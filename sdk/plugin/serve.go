@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/switchyard-plugins/switchyard/sdk/plugin/internal/lines"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/internal/strict"
 )
 
@@ -38,17 +39,17 @@ func serve(ctx context.Context, in io.Reader, out, log io.Writer, m Manifest, h 
 	s := &server{manifest: m, handler: h, log: log}
 	calls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	lines, end := make(chan line), make(chan error, 1)
+	requests, end := make(chan lines.Line), make(chan error, 1)
 	go func() {
-		end <- readLines(ctx, in, lines)
+		end <- readLines(ctx, in, requests)
 		cancel(ErrInputClosed)
-		close(lines)
+		close(requests)
 	}()
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case l, open := <-lines:
+		case l, open := <-requests:
 			if !open {
 				if err := <-end; err != nil {
 					return fmt.Errorf("read request: %w", err)
@@ -62,11 +63,11 @@ func serve(ctx context.Context, in io.Reader, out, log io.Writer, m Manifest, h 
 	}
 }
 
-// readLines sends every line of in to lines. It returns nil at the end of in.
-func readLines(ctx context.Context, in io.Reader, lines chan<- line) error {
-	r := newLineReader(in)
+// readLines sends every line of in to out. It returns nil at the end of in.
+func readLines(ctx context.Context, in io.Reader, out chan<- lines.Line) error {
+	r := lines.NewReader(in, MaxMessageBytes)
 	for {
-		l, err := r.next()
+		l, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -74,7 +75,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- line) error {
 			return err
 		}
 		select {
-		case lines <- l:
+		case out <- l:
 		case <-ctx.Done():
 			return nil
 		}
@@ -91,7 +92,7 @@ type server struct {
 }
 
 // answer returns the response to one line, with its line feed.
-func (s *server) answer(ctx context.Context, l line) []byte {
+func (s *server) answer(ctx context.Context, l lines.Line) []byte {
 	r, fault := parseRequest(l)
 	if fault != nil {
 		return s.encode(json.RawMessage("null"), nil, fault)
@@ -102,15 +103,15 @@ func (s *server) answer(ctx context.Context, l line) []byte {
 
 // parseRequest reads one line as a request. What is not one cannot be answered
 // by its id, whatever it holds.
-func parseRequest(l line) (request, *Error) {
+func parseRequest(l lines.Line) (request, *Error) {
 	var r request
-	if l.tooLong {
+	if l.TooLong {
 		return r, bounded(CodeMalformed, fmt.Sprintf("malformed request: more than %d bytes", MaxMessageBytes))
 	}
-	if err := strict.Check(l.text); err != nil {
+	if err := strict.Check(l.Text); err != nil {
 		return r, bounded(CodeMalformed, "malformed request: "+err.Error())
 	}
-	if err := strict.Object(l.text,
+	if err := strict.Object(l.Text,
 		strict.Required("jsonrpc", strict.Exactly("2.0")),
 		strict.Required("id", strict.Integer(&r.id)),
 		strict.Required("method", strict.Text(&r.method)),
