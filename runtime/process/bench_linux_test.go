@@ -1,0 +1,136 @@
+package process_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/switchyard-plugins/switchyard/runtime/process"
+)
+
+// A minimal plugin in Go: it answers every line with one of about the size of
+// a real answer. The blob brings the executable to about 2 MB.
+const benchPlugin = `package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+)
+
+func main() {
+	in := bufio.NewReader(os.Stdin)
+	for n := 1; ; n++ {
+		if _, err := in.ReadSlice('\n'); err != nil {
+			return
+		}
+		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":{\"status\":\"healthy\",\"checkedAt\":\"2024-01-01T00:00:00Z\"}}\n", n)
+	}
+}
+`
+
+const (
+	benchRequest1 = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"switchyard.plugin/v1","hostVersion":"1.0.0","grantedScopes":["project.metadata.read"]}}` + "\n"
+	benchRequest2 = `{"jsonrpc":"2.0","id":2,"method":"plugin.health","params":{}}` + "\n"
+)
+
+func buildBenchPlugin(b *testing.B) string {
+	b.Helper()
+	dir := b.TempDir()
+	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "plugin")
+	if err := os.WriteFile(source, []byte(benchPlugin), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command("go", "build", "-trimpath", "-o", program, source)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Skipf("go build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// BenchmarkCall interleaves a bare exchange with a supervised one that hashes
+// the executable and builds the environment, and reports medians and ratio.
+func BenchmarkCall(b *testing.B) {
+	program := buildBenchPlugin(b)
+	var bare, supervised []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		bareCall(b, program)
+		bare = append(bare, time.Since(began))
+		began = time.Now()
+		supervisedCall(b, program)
+		supervised = append(supervised, time.Since(began))
+	}
+	median := func(d []time.Duration) float64 {
+		slices.Sort(d)
+		return float64(d[len(d)/2].Microseconds()) / 1000
+	}
+	b.ReportMetric(median(bare), "bare-ms")
+	b.ReportMetric(median(supervised), "supervised-ms")
+	b.ReportMetric(median(supervised)/median(bare), "ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+func exchange(b *testing.B, w io.Writer, r *bufio.Reader) {
+	for _, request := range []string{benchRequest1, benchRequest2} {
+		if _, err := io.WriteString(w, request); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := r.ReadSlice('\n'); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func bareCall(b *testing.B, program string) {
+	inR, inW, _ := os.Pipe()
+	outR, outW, _ := os.Pipe()
+	pid, err := syscall.ForkExec(program, []string{program}, &syscall.ProcAttr{
+		Dir: filepath.Dir(program), Env: []string{"LANG=C"}, Files: []uintptr{inR.Fd(), outW.Fd(), 2},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	inR.Close()
+	outW.Close()
+	exchange(b, inW, bufio.NewReader(outR))
+	inW.Close()
+	syscall.Wait4(pid, nil, 0, nil)
+	outR.Close()
+}
+
+func supervisedCall(b *testing.B, program string) {
+	f, err := os.Open(program)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if os.Getenv("NOHASH") == "" {
+		if _, err := io.CopyBuffer(h, struct{ io.Reader }{f}, make([]byte, 64<<10)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	child, err := process.Start(process.Spec{
+		Executable: f, Path: program, Dir: filepath.Dir(program),
+		Env:    process.Environment(os.LookupEnv, "switchyard.plugin/v1", filepath.Dir(program), "/"),
+		CallID: fmt.Sprintf("bench-%x", h.Sum(nil)[:8]),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	exchange(b, child.Stdin, bufio.NewReader(child.Stdout))
+	if exit := child.Finish(context.Background(), process.DefaultGrace); !exit.Clean() {
+		b.Fatal(exit)
+	}
+	child.Stdout.Close()
+}
