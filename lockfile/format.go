@@ -9,9 +9,11 @@ import (
 const header = "# Written by switchyard and reviewed by people: change it with \"switchyard lock\", \"pin\" or \"unpin\".\n"
 
 // Format returns the lock's canonical text: the same meaning gives the same
-// bytes, whatever the order in which f came about. Lists stand on one line, so
-// that two branches that change one of them collide instead of being joined
-// line by line. A nil lock is an empty one.
+// bytes, whatever the order in which f came about. A nil lock is an empty one.
+//
+// The layout makes a merge line by line, by a git that does not know the merge
+// driver, collide where it should: lists stand on one line, and the grants next
+// to the version that they were reviewed for.
 func (f *File) Format() []byte {
 	f = f.canonical()
 	b := make([]byte, 0, 512+1024*len(f.Plugins))
@@ -44,8 +46,8 @@ func appendFloors(b []byte, floors []Floor) []byte {
 func (p Plugin) append(b []byte) []byte {
 	b = append(b, "[[plugin]]\n"...)
 	b = appendText(b, "id", p.ID)
-	b = appendText(b, "version", p.Version)
 	b = appendText(b, "source", p.Source)
+	b = appendText(b, "version", p.Version)
 	b = appendTexts(b, "grants", p.Grants)
 	if s := p.Signer; s != nil {
 		b = append(b, "\n[plugin.signer]\n"...)

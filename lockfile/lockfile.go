@@ -210,7 +210,7 @@ func (f *File) sort() {
 }
 
 func (p Plugin) canonical() Plugin {
-	p.Source = cleanSource(p.Source)
+	p.Source = CleanSource(p.Source)
 	p.Grants = append([]string{}, sortedSet(p.Grants)...)
 	if p.Signer != nil {
 		s := *p.Signer

@@ -109,10 +109,13 @@ func mergePlatforms(base *Plugin, ours, theirs Plugin) (*Plugin, []Conflict) {
 			conflicts = append(conflicts, c) // removed on one side, changed on the other
 		}
 	}
-	if len(merged.Platforms) == 0 || mixesAny(merged.Platforms) {
+	switch {
+	case len(conflicts) > 0:
+		return nil, conflicts
+	case len(merged.Platforms) == 0, mixesAny(merged.Platforms):
 		return nil, oneSided // each side is a lock, together they are none
 	}
-	return &merged, conflicts
+	return &merged, nil
 }
 
 func samePlatform(a, b Platform) bool {

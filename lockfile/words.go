@@ -97,7 +97,7 @@ func CheckSource(s string) error {
 	if err := checkPlaceholders(s); err != nil {
 		return err
 	}
-	if strings.Contains(s, "://") {
+	if IsURL(s) {
 		return checkURL(s)
 	}
 	switch {
@@ -171,10 +171,13 @@ func secretName(name string) bool {
 	return false
 }
 
-// cleanSource gives equal paths equal spellings: "./a//b" is "a/b". URLs stand
+// IsURL reports whether a source is a URL and not a path.
+func IsURL(source string) bool { return strings.Contains(source, "://") }
+
+// CleanSource gives equal paths equal spellings: "./a//b" is "a/b". URLs stand
 // as they are.
-func cleanSource(s string) string {
-	if s == "" || strings.Contains(s, "://") {
+func CleanSource(s string) string {
+	if s == "" || IsURL(s) {
 		return s
 	}
 	return path.Clean(s)

@@ -280,15 +280,27 @@ func (s *scanner) value(depth int) *Node {
 	case s.at(`"`), s.at(`'`):
 		s.quoted()
 	default:
-		for s.i < len(s.text) && !bytes.ContainsRune([]byte(",]}#\r\n"), rune(s.text[s.i])) {
-			s.i++
+		s.word()
+		if date := s.text[start:s.i]; len(date) == 10 && date[4] == '-' && s.at(" ") {
+			s.i++ // a time may follow a date after one space
+			if time := s.i; s.word() == 0 {
+				s.i = time - 1
+			}
 		}
-		s.i = start + len(bytes.TrimRight(s.text[start:s.i], " \t"))
 		if s.i == start {
 			s.fail(start, "expected a value")
 		}
 	}
 	return &Node{Start: start, End: s.i}
+}
+
+// word passes over a scalar that is no string and returns its length.
+func (s *scanner) word() int {
+	start := s.i
+	for s.i < len(s.text) && !bytes.ContainsRune([]byte(" \t,]}#\r\n"), rune(s.text[s.i])) {
+		s.i++
+	}
+	return s.i - start
 }
 
 // quoted passes over one string of any of the four kinds.
@@ -310,11 +322,11 @@ func (s *scanner) quoted() {
 		return
 	}
 	for s.i++; s.i < len(s.text) && s.text[s.i] != quote; s.i++ {
+		if quote == '"' && s.text[s.i] == '\\' && s.i+1 < len(s.text) {
+			s.i++
+		}
 		if s.text[s.i] == '\n' || s.text[s.i] == '\r' {
 			s.fail(start, "the string is not closed on its line")
-		}
-		if quote == '"' && s.text[s.i] == '\\' {
-			s.i++
 		}
 	}
 	if s.i >= len(s.text) {

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -30,6 +31,12 @@ import (
 const (
 	MaxDepth   = 16      // tables and arrays inside each other, and parts of one key
 	MaxMembers = 200_000 // keys, array elements and table headers in all
+)
+
+// What a hostile text can make a reader say: messages may quote values.
+const (
+	maxRecorded = 1000 // faults, of which MaxFaults are reported
+	maxMessage  = 400  // bytes
 )
 
 // A Kind is what a Node holds.
@@ -165,11 +172,15 @@ func (d *Document) Err() error {
 }
 
 func (d *Document) fault(offset int, cause error, format string, args ...any) {
+	if len(d.faults) == maxRecorded {
+		return
+	}
+	message := fmt.Sprintf(format, args...)
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	}
 	line, column := d.Position(offset)
-	d.faults = append(d.faults, &SyntaxError{
-		File: d.file, Line: line, Column: column,
-		Message: fmt.Sprintf(format, args...), Err: cause,
-	})
+	d.faults = append(d.faults, &SyntaxError{File: d.file, Line: line, Column: column, Message: message, Err: cause})
 }
 
 // Position translates a byte offset into line and column, both from 1, the
@@ -240,13 +251,18 @@ func (d *Document) checkCharacters() {
 	}
 }
 
-// decode lets the library read the text and puts its values into the tree.
+// decode lets the library read the text and puts its values into the tree. The
+// library sees LF line ends only, so that CRLF cannot change a value or message.
 func (d *Document) decode() {
 	var values map[string]any
-	if err := libraryDecode(string(d.text), &values); err != nil {
+	text := strings.ReplaceAll(string(d.text), "\r\n", "\n")
+	if err := libraryDecode(text, &values); err != nil {
 		var pe toml.ParseError
 		if errors.As(err, &pe) {
-			d.fault(pe.Position.Start, nil, "%s", pe.Message)
+			before := text[:max(0, min(pe.Position.Start, len(text)))]
+			line := strings.Count(before, "\n")
+			column := len(before) - (strings.LastIndexByte(before, '\n') + 1)
+			d.fault(d.lines[line]+column, nil, "%s", pe.Message)
 		} else {
 			d.fault(0, nil, "%v", err)
 		}
