@@ -11,33 +11,34 @@ import (
 // A gunzip decodes exactly one gzip member (RFC 1952) and refuses whatever
 // follows it: readers differ over further members, padding and garbage.
 type gunzip struct {
-	in      *bufio.Reader
-	flate   io.ReadCloser
-	crc     uint32
-	size    uint32 // modulo 2^32, as the format counts
-	started bool
-	ended   bool
+	in    *bufio.Reader
+	flate io.ReadCloser // nil before the header was read
+	crc   uint32
+	size  uint32 // modulo 2^32, as the format counts
+	err   error  // of the last Read, for all that follow: readers drop one that comes with data
 }
 
 func newGunzip(in *bufio.Reader) *gunzip { return &gunzip{in: in} }
 
 func (g *gunzip) Read(p []byte) (int, error) {
-	if !g.started {
-		if err := g.header(); err != nil {
-			return 0, noEOF(err)
+	if g.err != nil {
+		return 0, g.err
+	}
+	if g.flate == nil {
+		if g.err = noEOF(g.header()); g.err != nil {
+			return 0, g.err
 		}
-		g.started = true
 		g.flate = flate.NewReader(g.in)
 	}
 	n, err := g.flate.Read(p)
 	g.crc = crc32.Update(g.crc, crc32.IEEETable, p[:n])
 	g.size += uint32(n)
-	if err == io.EOF && !g.ended {
-		g.ended = true
+	if err == io.EOF {
 		if e := g.trailer(); e != nil {
 			err = e
 		}
 	}
+	g.err = err
 	return n, err
 }
 

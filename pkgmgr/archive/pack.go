@@ -35,14 +35,15 @@ func Pack(ctx context.Context, dir *os.Root, w io.Writer, f Format, o Options) (
 		return nil, err
 	}
 	t, err := packFiles(ctx, dir, l, p, o)
-	if e := p.close(); err == nil {
+	unpacked, e := p.close()
+	if err == nil {
 		err = e
 	}
 	if err == nil {
 		err = buffered.Flush()
 	}
 	if err == nil {
-		err = o.limits().checkPacked(t.Unpacked, count.n)
+		err = o.limits().checkPacked(unpacked, count.n)
 	}
 	if err != nil {
 		return nil, named(err, dir.Name(), "")
@@ -67,7 +68,8 @@ type packer interface {
 	begin(path string, size int64, executable bool) error
 	io.Writer
 	end() error
-	close() error
+	// close returns how many bytes Extract will count as unpacked.
+	close() (int64, error)
 }
 
 func newPacker(f Format, w io.Writer) (packer, error) {

@@ -10,11 +10,14 @@ import (
 // A tarWriter writes files in the ustar form, with a pax header before those
 // whose path the form cannot hold.
 type tarWriter struct {
-	w   io.WriteCloser
-	pad int64
+	*counter
+	compressor io.Closer
+	size       int64 // of the current file
 }
 
-func newTarWriter(w io.WriteCloser) *tarWriter { return &tarWriter{w: w} }
+func newTarWriter(w io.WriteCloser) *tarWriter {
+	return &tarWriter{counter: &counter{w: w}, compressor: w}
+}
 
 func (t *tarWriter) begin(path string, size int64, executable bool) error {
 	mode := int64(0o644)
@@ -27,7 +30,7 @@ func (t *tarWriter) begin(path string, size int64, executable bool) error {
 		if err := t.header("pax", "", int64(len(record)), 0o644, 'x'); err != nil {
 			return err
 		}
-		if _, err := io.WriteString(t.w, record); err != nil {
+		if _, err := io.WriteString(t, record); err != nil {
 			return err
 		}
 		if err := t.fill(int64(len(record))); err != nil {
@@ -35,25 +38,23 @@ func (t *tarWriter) begin(path string, size int64, executable bool) error {
 		}
 		name = shorten(path)
 	}
-	t.pad = size
+	t.size = size
 	return t.header(name, prefix, size, mode, '0')
 }
 
-func (t *tarWriter) Write(p []byte) (int, error) { return t.w.Write(p) }
+func (t *tarWriter) end() error { return t.fill(t.size) }
 
-func (t *tarWriter) end() error { return t.fill(t.pad) }
-
-func (t *tarWriter) close() error {
-	if _, err := t.w.Write(make([]byte, 2*tarBlock)); err != nil {
-		t.w.Close()
-		return err
+func (t *tarWriter) close() (int64, error) {
+	_, err := t.Write(make([]byte, 2*tarBlock))
+	if e := t.compressor.Close(); err == nil {
+		err = e
 	}
-	return t.w.Close()
+	return t.n, err
 }
 
 // fill pads contents of the given size to whole blocks.
 func (t *tarWriter) fill(size int64) error {
-	_, err := t.w.Write(make([]byte, -size&(tarBlock-1)))
+	_, err := t.Write(make([]byte, -size&(tarBlock-1)))
 	return err
 }
 
@@ -71,7 +72,7 @@ func (t *tarWriter) header(name, prefix string, size, mode int64, flag byte) err
 	copy(b[337:345], "0000000")
 	copy(b[345:500], prefix)
 	copy(b[148:156], fmt.Sprintf("%06o\x00 ", tarChecksum(&b)))
-	_, err := t.w.Write(b[:])
+	_, err := t.Write(b[:])
 	return err
 }
 

@@ -89,10 +89,11 @@ func (z *zipWriter) end() error {
 	return err
 }
 
-func (z *zipWriter) close() error {
-	start := z.w.n
+func (z *zipWriter) close() (int64, error) {
+	start, unpacked := z.w.n, int64(0)
 	for i := range z.entries {
 		e := &z.entries[i]
+		unpacked += e.size
 		h := binary.LittleEndian.AppendUint32(nil, zipCentralSig)
 		h = binary.LittleEndian.AppendUint16(h, zipHostUnix<<8|zipVersion)
 		h = e.appendCommon(h, e.crc, e.packed, e.size)
@@ -101,7 +102,7 @@ func (z *zipWriter) close() error {
 		h = binary.LittleEndian.AppendUint32(h, uint32(e.header))
 		h = append(h, e.name...)
 		if _, err := z.w.Write(h); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	n := uint16(len(z.entries))
@@ -113,5 +114,5 @@ func (z *zipWriter) close() error {
 	end = binary.LittleEndian.AppendUint32(end, uint32(start))
 	end = append(end, 0, 0)
 	_, err := z.w.Write(end)
-	return err
+	return unpacked, err
 }
