@@ -194,7 +194,7 @@ func TestCLIEnvelope(t *testing.T) {
 // The validator that judges here is too slow to load for the program itself.
 func TestNothingIsLinked(t *testing.T) {
 	deps := func(pkg string) []string {
-		out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg).Output()
+		out, err := exec.Command("go", "list", "-e", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg).Output()
 		if err != nil {
 			t.Fatalf("%s: %v", pkg, err)
 		}

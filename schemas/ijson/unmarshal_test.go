@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/switchyard-plugins/switchyard/schemas/ijson"
 )
 
@@ -318,5 +321,25 @@ func TestUnmarshalTarget(t *testing.T) {
 			}()
 			ijson.Unmarshal([]byte(`{}`), v)
 		}()
+	}
+}
+
+// streamReader reads its value from the decoder that it is handed.
+type streamReader struct{ inner inner }
+
+func (s *streamReader) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return jsonv2.UnmarshalDecode(d, &s.inner)
+}
+
+func TestUnknownMemberInStreamReader(t *testing.T) {
+	var v struct {
+		One streamReader `json:"one"`
+	}
+	if err := ijson.Unmarshal([]byte(`{"one":{"kind":"k"}}`), &v); err != nil || v.One.inner.Kind != "k" {
+		t.Errorf("%v, %+v", err, v)
+	}
+	e := refused(t, ijson.Unmarshal([]byte(`{"one":{"kind":"k","x":1}}`), &v))
+	if e.Code != ijson.CodeUnknownMember || e.Pointer != "/one/x" || e.Message != `unknown member "x"` {
+		t.Errorf("got %#v", e)
 	}
 }
