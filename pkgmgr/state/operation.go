@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -116,16 +117,7 @@ func (tx *Tx) StartOperation(op Operation) error {
 		return fmt.Errorf("operation %s: %w", op.ID, ErrExists)
 	}
 	if op.IdempotencyKey != "" {
-		key := operationKey(op.PluginID, op.Action, op.IdempotencyKey)
-		if len(key) > bolt.MaxKeySize {
-			return fmt.Errorf("%w: operation %s: an idempotency key of %d bytes", ErrRecord, op.ID, len(op.IdempotencyKey))
-		}
-		if id, err := tx.get(bucketKeys, key); err == nil {
-			if _, err := tx.get(bucketRunning, id); err == nil {
-				return &KeyError{Key: op.IdempotencyKey, ID: string(id)}
-			}
-		}
-		if err := tx.put(bucketKeys, key, []byte(op.ID)); err != nil {
+		if err := tx.claimKey(op); err != nil {
 			return err
 		}
 	}
@@ -140,6 +132,22 @@ func (tx *Tx) StartOperation(op Operation) error {
 		return err
 	}
 	return tx.dropOldOperations(operations)
+}
+
+// claimKey gives the operation's idempotency key to it, unless a running one has it.
+func (tx *Tx) claimKey(op Operation) error {
+	key := operationKey(op.PluginID, op.Action, op.IdempotencyKey)
+	holder, err := tx.get(bucketKeys, key)
+	if err == nil {
+		_, err = tx.get(bucketRunning, holder)
+		if err == nil {
+			return &KeyError{Key: op.IdempotencyKey, ID: string(holder)}
+		}
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return tx.put(bucketKeys, key, []byte(op.ID))
 }
 
 func hasNUL(texts ...string) bool {
@@ -209,7 +217,7 @@ func (tx *Tx) Operation(id string) (Operation, error) {
 		v, err := tx.get(bucketResults, []byte(id))
 		if err == nil {
 			op.Result = jsontext.Value(v).Clone()
-		} else if err != ErrNotFound {
+		} else if !errors.Is(err, ErrNotFound) {
 			return Operation{}, err
 		}
 	}
@@ -226,7 +234,11 @@ func (tx *Tx) OperationByKey(pluginID, action, key string) (Operation, error) {
 	if err != nil {
 		return Operation{}, err
 	}
-	return tx.Operation(string(id))
+	op, err := tx.Operation(string(id))
+	if errors.Is(err, ErrNotFound) {
+		err = tx.damaged(bucketKeys, operationKey(pluginID, action, key), fmt.Errorf("operation %q does not exist", id))
+	}
+	return op, err
 }
 
 // Operations returns the newest operations, newest first, without results. keep
@@ -255,7 +267,7 @@ func (tx *Tx) Operations(limit int, keep func(Operation) bool) ([]Operation, err
 func (tx *Tx) RunningOperations() ([]Operation, error) {
 	list := []Operation{}
 	err := tx.each(bucketRunning, nil, func(k, _ []byte) error {
-		op, err := tx.operation(string(k))
+		op, err := tx.indexed(bucketRunning, k, k)
 		if err != nil {
 			return err
 		}
@@ -305,7 +317,11 @@ func (tx *Tx) putResult(id string, result jsontext.Value) error {
 	if b.Sequence() < KeepResults {
 		return b.SetSequence(b.Sequence() + 1)
 	}
-	k, _ := b.Cursor().First()
+	c := b.Cursor()
+	k, _ := c.First()
+	if string(k) == id {
+		k, _ = c.Next()
+	}
 	return b.Delete(k)
 }
 
@@ -339,10 +355,12 @@ func (tx *Tx) removeOperation(b *bolt.Bucket, op Operation) error {
 	id := []byte(op.ID)
 	if op.IdempotencyKey != "" {
 		key := operationKey(op.PluginID, op.Action, op.IdempotencyKey)
-		if holder, err := tx.get(bucketKeys, key); err == nil && string(holder) == op.ID {
-			if err := tx.remove(bucketKeys, key); err != nil {
-				return err
-			}
+		holder, err := tx.get(bucketKeys, key)
+		if err == nil && string(holder) == op.ID {
+			err = tx.remove(bucketKeys, key)
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
 		}
 	}
 	results, err := tx.writableBucket(bucketResults)

@@ -1,0 +1,179 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/go-json-experiment/json/jsontext"
+	bolt "go.etcd.io/bbolt"
+)
+
+// Check reads every record and returns the first fault, a *CorruptError if it
+// is one of the database. It takes as long as the database is large.
+//
+// It does not compare bbolt's list of free pages with the pages in use.
+func (d *DB) Check(ctx context.Context) error {
+	return d.View(ctx, (*Tx).readAll)
+}
+
+// Rebuild starts a new, empty database where the old one is missing or Check
+// finds it damaged. The damaged file is kept under the name that is returned;
+// aside is "" when there was none. A sound database is left as it is, and one of a
+// newer format is refused with ErrNewer.
+//
+// With the database all trust, grants, project trust and history are gone. What stands
+// in store, plugins and quarantine is not touched.
+func (d *DB) Rebuild(ctx context.Context) (aside string, err error) {
+	leave, err := d.enterAlone(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	h := handle{path: d.Path(), mode: exclusive}
+	defer h.close()
+	err = h.open(ctx)
+	if err == nil {
+		err = d.migrate(&h)
+	}
+	if err == nil {
+		err = h.run((*Tx).readAll)
+	}
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.Is(err, fs.ErrNotExist):
+		return "", asReadOnly(d.create())
+	case !errors.Is(err, ErrCorrupt):
+		return "", asReadOnly(err)
+	}
+	h.close()
+	if aside, err = setAside(d.Path()); err != nil {
+		return "", asReadOnly(err)
+	}
+	return aside, asReadOnly(d.create())
+}
+
+// setAside gives a damaged file a free name beside it.
+func setAside(path string) (string, error) {
+	for n := 1; ; n++ {
+		aside := fmt.Sprintf("%s.damaged-%d", path, n)
+		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
+			if err := os.Rename(path, aside); err != nil {
+				return "", err
+			}
+			return aside, syncDir(filepath.Dir(path))
+		} else if err != nil {
+			return "", err
+		}
+	}
+}
+
+// readAll reads every record of every bucket.
+func (tx *Tx) readAll() error {
+	for _, read := range []func() error{
+		discard(tx.Installs),
+		discard(tx.Defaults),
+		discard(tx.Standings),
+		discard(tx.ProjectTrusts),
+		discard(func() ([]ProjectApproval, error) { return tx.ProjectApprovals("") }),
+		discard(tx.AllSeen),
+		discard(func() ([]Operation, error) { return tx.Operations(0, nil) }),
+		discard(func() ([]Event, error) { return tx.Events(0, nil) }),
+		tx.readCounts,
+		tx.readIndexes,
+		tx.readResults,
+		tx.readLogs,
+	} {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func discard[T any](read func() (T, error)) func() error {
+	return func() error {
+		_, err := read()
+		return err
+	}
+}
+
+// readCounts checks the buckets whose sequence is the number of their keys.
+func (tx *Tx) readCounts() error {
+	for _, id := range [...]bucketID{bucketOperations, bucketResults} {
+		b, err := tx.bucket(id)
+		if err != nil || b == nil {
+			return err
+		}
+		if n := count(b); n != b.Sequence() {
+			return tx.damaged(id, nil, fmt.Errorf("%d records, counted as %d", n, b.Sequence()))
+		}
+	}
+	return nil
+}
+
+// readIndexes checks that both indexes of operations lead to operations that
+// say the same.
+func (tx *Tx) readIndexes() error {
+	err := tx.each(bucketRunning, nil, func(k, _ []byte) error {
+		op, err := tx.indexed(bucketRunning, k, k)
+		if err == nil && op.State != Running {
+			err = tx.damaged(bucketRunning, k, fmt.Errorf("the operation is %s", op.State))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return tx.each(bucketKeys, nil, func(k, id []byte) error {
+		op, err := tx.indexed(bucketKeys, k, id)
+		if err == nil && string(operationKey(op.PluginID, op.Action, op.IdempotencyKey)) != string(k) {
+			err = tx.damaged(bucketKeys, k, fmt.Errorf("operation %s has another key", id))
+		}
+		return err
+	})
+}
+
+func (tx *Tx) readResults() error {
+	return tx.each(bucketResults, nil, func(k, v []byte) error {
+		if !jsontext.Value(v).IsValid() {
+			return tx.damaged(bucketResults, k, errEncoding)
+		}
+		_, err := tx.indexed(bucketResults, k, k)
+		return err
+	})
+}
+
+func (tx *Tx) readLogs() error {
+	b, err := tx.bucket(bucketLogs)
+	if err != nil || b == nil {
+		return err
+	}
+	return b.ForEachBucket(func(id []byte) error {
+		_, err := tx.Logs(string(id), 0, 0)
+		return err
+	})
+}
+
+// indexed returns the operation that a record of another bucket refers to.
+func (tx *Tx) indexed(index bucketID, key, id []byte) (Operation, error) {
+	op, err := tx.operation(string(id))
+	if errors.Is(err, ErrNotFound) {
+		err = tx.damaged(index, key, fmt.Errorf("operation %q does not exist", id))
+	}
+	return op, err
+}
+
+// count returns the number of keys of a bucket.
+func count(b *bolt.Bucket) uint64 {
+	var n uint64
+	c := b.Cursor()
+	for k, _ := c.First(); k != nil; k, _ = c.Next() {
+		n++
+	}
+	return n
+}
