@@ -1,0 +1,223 @@
+package pkgmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/switchyard-plugins/switchyard/lockfile"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+)
+
+// Drifts is every difference between a project's files, found before anything is
+// installed.
+type Drifts struct {
+	Lock  string
+	Items []Drift
+}
+
+func (e *Drifts) Error() string {
+	lines := make([]string, len(e.Items))
+	for i, d := range e.Items {
+		lines[i] = d.ID + ": " + d.What
+	}
+	return fmt.Sprintf("%s: %s", e.Lock, strings.Join(lines, "; "))
+}
+
+// More of what a Drift can be: switchyard.toml and switchyard.lock disagree.
+const (
+	DriftNotWanted = "locked, but not in switchyard.toml"
+	DriftUnlocked  = "in switchyard.toml, but not locked"
+	DriftRange     = "the locked version is not one that switchyard.toml accepts"
+	DriftSource    = "source differs from switchyard.toml"
+	DriftScopes    = "locked grants differ from the scopes in switchyard.toml"
+	DriftPlatforms = "a platform that switchyard.toml names is not locked"
+)
+
+// ErrNoLock is returned by commands that need a lock where there is none.
+var ErrNoLock = errors.New("no switchyard.lock in this directory or above it, up to the version control root")
+
+// CheckProject compares switchyard.toml with the lock and this machine's platform
+// with the lock's. It returns every difference, nil for none.
+func CheckProject(p *project.Project, lock *Lock) (*Drifts, error) {
+	out := &Drifts{Lock: lock.Path}
+	add := func(id, what, wanted, found string) {
+		out.Items = append(out.Items, Drift{Lock: lock.Path, ID: id, What: what, Wanted: wanted, Found: found})
+	}
+	for _, e := range lock.File.Plugins {
+		if _, _, ok := e.For(HostPlatform()); !ok {
+			add(e.ID, DriftPlatform, "", HostPlatform())
+		}
+	}
+	config, _, err := p.ReadConfig()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	default:
+		compareConfig(config, lock.File, add)
+	}
+	if len(out.Items) == 0 {
+		return nil, nil
+	}
+	return out, nil
+}
+
+func compareConfig(c *project.Config, f *lockfile.File, add func(id, what, wanted, found string)) {
+	for _, id := range c.IDs() {
+		w := c.Plugins[id]
+		e, ok := f.Plugin(id)
+		if !ok {
+			add(id, DriftUnlocked, "", w.Version)
+			continue
+		}
+		if !w.Accepts(e.Version) {
+			add(id, DriftRange, e.Version, w.Version)
+		}
+		if w.Source != e.Source {
+			add(id, DriftSource, e.Source, w.Source)
+		}
+		if w.Scopes != nil && !slices.Equal(slices.Sorted(slices.Values(w.Scopes)), e.Grants) {
+			add(id, DriftScopes, strings.Join(e.Grants, " "), strings.Join(w.Scopes, " "))
+		}
+		for _, platform := range c.Platforms {
+			if _, _, ok := e.For(platform); !ok {
+				add(id, DriftPlatforms, "", platform)
+			}
+		}
+	}
+	for _, e := range f.Plugins {
+		if _, ok := c.Plugins[e.ID]; !ok {
+			add(e.ID, DriftNotWanted, e.Version, "")
+		}
+	}
+}
+
+// InstallLocked installs what one lock entry says for this platform, from the
+// store's archive or the entry's source, and nothing else: every digest of the
+// entry must be the one that is found. Other projects' defaults stay.
+func (h *Home) InstallLocked(ctx context.Context, lock *Lock, e lockfile.Plugin) (*Installed, error) {
+	want, key, ok := e.For(HostPlatform())
+	if !ok {
+		return nil, &Drift{Lock: lock.Path, ID: e.ID, What: DriftPlatform, Found: HostPlatform()}
+	}
+	if in, err := h.installedIntact(ctx, want.Package); err != nil {
+		return nil, err
+	} else if in != nil {
+		s := subjectOf(*in)
+		s.Archive = want.Archive
+		if err := h.checkDenied(s); err != nil {
+			return nil, err
+		}
+		if err := (&Expectation{ID: e.ID, Version: e.Version, Manifest: want.Manifest, Fingerprint: want.Fingerprint}).
+			check(recordedContents(*in), lock.Path); err != nil {
+			return nil, err
+		}
+		return &Installed{Install: *in, Unchanged: true}, nil
+	}
+	denied := subject{ID: e.ID, Version: e.Version, Package: want.Package, Archive: want.Archive,
+		Manifest: want.Manifest, Fingerprint: want.Fingerprint}
+	if err := h.checkDenied(denied); err != nil {
+		return nil, err
+	}
+	if key == lockfile.Any {
+		key = HostPlatform()
+	}
+	at, err := h.locate(lock.Root, e, key, want.Archive)
+	if err != nil {
+		return nil, err
+	}
+	return h.Install(ctx, at.path, InstallOptions{
+		Archive: want.Archive, Default: DefaultKeep, Source: h.lockedSource(lock, e, at),
+		Expect: &Expectation{ID: e.ID, Version: e.Version, Package: want.Package, Manifest: want.Manifest, Fingerprint: want.Fingerprint},
+	})
+}
+
+func (h *Home) lockedSource(lock *Lock, e lockfile.Plugin, at located) string {
+	if at.store {
+		return "store, as locked in " + lock.Path
+	}
+	return at.path
+}
+
+func recordedContents(in state.Install) *Contents {
+	c := &Contents{ManifestBytes: in.ManifestJSON, ManifestDigest: in.Manifest, Fingerprint: in.Fingerprint, Package: in.Package}
+	c.Manifest.ID, c.Manifest.Version = in.ID, in.Version
+	return c
+}
+
+// installedIntact returns the record of a package whose tree in the store still
+// has its digest, or nil.
+func (h *Home) installedIntact(ctx context.Context, pkg digest.Digest) (in *state.Install, err error) {
+	err = h.state.View(ctx, func(tx *state.Tx) (err error) {
+		in, err = optional(tx.Install(pkg))
+		return err
+	})
+	if err != nil || in == nil {
+		return nil, err
+	}
+	if intact, err := h.storeIntact(ctx, pkg); err != nil || !intact {
+		return nil, err
+	}
+	return in, nil
+}
+
+// MayTrustLock refuses to turn a lock into approvals unless the user trusted the
+// project or named the lock's own digest.
+func (h *Home) MayTrustLock(ctx context.Context, lock *Lock, given digest.Digest) error {
+	if given != "" {
+		if given != lock.Digest {
+			return &Integrity{What: "lockfile digest", Expected: given, Found: lock.Digest, Where: lock.Path,
+				Causes: []string{"the lock was changed after its digest was noted"}}
+		}
+		return nil
+	}
+	var trusted *state.ProjectTrust
+	err := h.state.View(ctx, func(tx *state.Tx) (err error) {
+		trusted, err = optional(tx.ProjectTrust(lock.Root))
+		return err
+	})
+	if err == nil && trusted == nil {
+		err = &Denied{Project: lock.Root}
+	}
+	return err
+}
+
+// RecordLockApproval stores what a lock approves, for its project only, after the
+// initialize and health exchange went well.
+func (h *Home) RecordLockApproval(ctx context.Context, a *Approval, lock *Lock, health state.Health) (*Enabled, error) {
+	if !a.decision.byLock {
+		return nil, errors.New("internal error: this approval was not made from a lock")
+	}
+	if err := a.decision.NotRevoked(); err != nil {
+		return nil, err
+	}
+	out := &Enabled{ID: a.Manifest.ID, Version: a.Manifest.Version, Package: a.Package, Granted: a.Grants, Health: health,
+		Withheld: without(a.Manifest.RequestedScopes, a.Grants)}
+	return out, h.state.Update(ctx, func(tx *state.Tx) error {
+		standing, err := tx.Standing(a.Package)
+		if err != nil {
+			return err
+		}
+		if len(standing.Blocks) > 0 {
+			return a.decision.needs(StatusUntrusted, "a lock does not override that decision")
+		}
+		approval := state.ProjectApproval{Root: lock.Root, Package: a.Package, ID: a.Manifest.ID, Scopes: a.Grants,
+			LockDigest: lock.Digest, At: h.now().UTC()}
+		if err := tx.PutProjectApproval(approval); err != nil {
+			return err
+		}
+		if err := tx.PutHealth(health); err != nil {
+			return err
+		}
+		e := h.event(EventLockApproval, a.Manifest.ID, a.Manifest.Version, a.Package,
+			map[string]string{"lock": string(lock.Digest)})
+		e.Project = lock.Root
+		return tx.AppendEvent(e)
+	})
+}

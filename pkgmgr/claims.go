@@ -1,0 +1,79 @@
+package pkgmgr
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+)
+
+// claims returns the names of the directories below plugins/ whose manifest states
+// id, sorted. A directory whose manifest cannot be read claims its own name.
+func (h *Home) claims(id string) ([]string, error) {
+	entries, err := h.pluginDirs()
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, name := range entries {
+		held, err := h.dirHolds(name)
+		if err != nil {
+			return nil, err
+		}
+		if held == id {
+			dirs = append(dirs, name)
+		}
+	}
+	return dirs, nil
+}
+
+// pluginDirs returns the names of the directories below plugins/, sorted. Hidden
+// names and files are no packages.
+func (h *Home) pluginDirs() ([]string, error) {
+	entries, err := os.ReadDir(h.join(pluginsDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("plugins: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Name()[0] != '.' && (e.IsDir() || e.Type()&fs.ModeSymlink != 0) {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// dirHolds returns the id that the manifest in plugins/<name> states, the name
+// itself where no manifest can be read, or "" where there is no such directory.
+func (h *Home) dirHolds(name string) (string, error) {
+	root, err := os.OpenRoot(h.pluginPath(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return name, nil
+	}
+	defer root.Close()
+	m, _, err := readManifest(root, h.pluginPath(name))
+	if err != nil || manifest.CheckID(m.ID) != nil {
+		return name, nil
+	}
+	return m.ID, nil
+}
+
+func (h *Home) claimed(id string, names []string) error {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	dirs := make([]string, len(names))
+	for i, n := range names {
+		dirs[i] = h.pluginPath(n)
+	}
+	return &Claimed{ID: id, Dirs: dirs}
+}

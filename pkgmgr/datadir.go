@@ -1,0 +1,134 @@
+package pkgmgr
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+)
+
+// The layout below a data directory.
+const (
+	storeDir      = "store"
+	archivesDir   = "store/archives"
+	pluginsDir    = "plugins"
+	stagingDir    = "staging"
+	quarantineDir = "quarantine"
+	runningDir    = "running"
+	revokedDir    = "revocations"
+	mutationLock  = "lock"
+)
+
+// Environment variable and directory name of the data directory.
+const (
+	EnvDataDir = "SWITCHYARD_DATA_DIR"
+	dirName    = "switchyard"
+)
+
+// ErrNoHome is returned by DataDir when nothing names a data directory.
+var ErrNoHome = errors.New("no data directory: HOME is unset and the user database has no home for this user")
+
+// DataDir resolves the data directory: flag, then SWITCHYARD_DATA_DIR, then the
+// platform's own place. The result is absolute; nothing is created.
+func DataDir(flag string, getenv func(string) string) (string, error) {
+	chosen := flag
+	if chosen == "" {
+		chosen = getenv(EnvDataDir)
+	}
+	if chosen == "" {
+		base, err := platformDataHome(getenv)
+		if err != nil {
+			return "", err
+		}
+		chosen = filepath.Join(base, dirName)
+	}
+	abs, err := filepath.Abs(chosen)
+	if err != nil {
+		return "", fmt.Errorf("data directory %q: %w", chosen, err)
+	}
+	return abs, nil
+}
+
+// Home is one data directory. It holds no open file and no lock between calls,
+// so any number of processes may use the same directory.
+type Home struct {
+	path  string
+	state *state.DB
+	now   func() time.Time
+	on    Progress
+}
+
+// Progress carries optional callbacks; nil members are skipped.
+type Progress struct {
+	// Stage names what a long command is doing now.
+	Stage func(name string)
+	// Bytes reports work done within the stage; total is 0 when unknown.
+	Bytes func(done, total int64)
+	// Note says something that the person should know and that is no error.
+	Note func(text string)
+}
+
+func (p Progress) stage(name string) {
+	if p.Stage != nil {
+		p.Stage(name)
+	}
+}
+
+func (p Progress) note(format string, args ...any) {
+	if p.Note != nil {
+		p.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+// Options configure Open.
+type Options struct {
+	Now      func() time.Time // nil: time.Now
+	Progress Progress
+}
+
+// Open checks the directory's owner, mode and ancestors, finishes or undoes what
+// a killed command left behind, and returns it. A directory that does not exist
+// is not created until something is written.
+func Open(path string, o Options) (*Home, error) {
+	h := &Home{path: path, state: state.At(path), now: o.Now, on: o.Progress}
+	if h.now == nil {
+		h.now = time.Now
+	}
+	if err := checkDataDir(path); err != nil {
+		return nil, err
+	}
+	if err := h.recover(); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Path returns the data directory's absolute path.
+func (h *Home) Path() string { return h.path }
+
+func (h *Home) join(parts ...string) string {
+	return filepath.Join(append([]string{h.path}, parts...)...)
+}
+
+// ensure creates the data directory and the named directories below it, 0700.
+func (h *Home) ensure(names ...string) error {
+	for _, name := range append([]string{""}, names...) {
+		p := h.join(name)
+		err := os.MkdirAll(p, 0o700)
+		if err != nil {
+			if isReadOnly(err) {
+				return &ReadOnly{Path: h.path}
+			}
+			return fmt.Errorf("data directory: %w", err)
+		}
+	}
+	return nil
+}
+
+func isReadOnly(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, errReadOnlyFS) || errors.Is(err, state.ErrReadOnly)
+}

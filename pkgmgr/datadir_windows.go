@@ -1,0 +1,21 @@
+package pkgmgr
+
+import (
+	"errors"
+	"path/filepath"
+
+	"golang.org/x/sys/windows"
+)
+
+var errReadOnlyFS error = windows.ERROR_WRITE_PROTECT
+
+func platformDataHome(getenv func(string) string) (string, error) {
+	if local := getenv("LOCALAPPDATA"); filepath.IsAbs(local) {
+		return local, nil
+	}
+	return "", errors.Join(ErrNoHome, errors.New("LOCALAPPDATA is unset"))
+}
+
+// checkDataDir relies on the access control list that the user's profile
+// directory passes on to what is created below it.
+func checkDataDir(string) error { return nil }

@@ -1,0 +1,233 @@
+package pkgmgr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+)
+
+// ErrCancelled is the cause of a call that another process asked to stop.
+var ErrCancelled = errors.New("cancelled on request")
+
+// NotFound says that a named thing does not exist here.
+type NotFound struct {
+	Kind string // "plugin", "version", "operation", "project", "revocation", "source", "action"
+	Name string
+	Near []string // names that exist and look alike
+}
+
+func (e *NotFound) Error() string { return fmt.Sprintf("%s %q not found", e.Kind, e.Name) }
+
+// Ambiguous says that a reference matches several packages.
+type Ambiguous struct {
+	Ref        string
+	Candidates []digest.Digest
+}
+
+func (e *Ambiguous) Error() string {
+	return fmt.Sprintf("%q matches %d packages; name one by its digest", e.Ref, len(e.Candidates))
+}
+
+// Integrity says that bytes are not the ones that were expected.
+type Integrity struct {
+	What     string // "archive digest", "package digest", "fingerprint", "manifest digest"
+	Expected digest.Digest
+	Found    digest.Digest
+	Where    string   // a path or source
+	Causes   []string // likely ones, most likely first
+}
+
+func (e *Integrity) Error() string {
+	return fmt.Sprintf("%s of %s differs: expected %s, found %s", e.What, e.Where, e.Expected, e.Found)
+}
+
+// Malformed says that a package breaks a rule of its kind: manifest, executable
+// or layout. Archive-level faults are *archive.Refusal.
+type Malformed struct {
+	Where string // the package's source or directory
+	File  string // the offending file inside it
+	Err   error  // *ijson.Error, *manifest.Invalid, or a plain reason
+}
+
+func (e *Malformed) Error() string { return fmt.Sprintf("%s: %s: %v", e.Where, e.File, e.Err) }
+func (e *Malformed) Unwrap() error { return e.Err }
+
+// Claimed says that an id is already held by another directory.
+type Claimed struct {
+	ID   string
+	Dirs []string // every directory that claims it
+}
+
+func (e *Claimed) Error() string {
+	return fmt.Sprintf("plugin id %q is claimed by more than one directory: %s", e.ID, strings.Join(e.Dirs, ", "))
+}
+
+// NeedsDecision says that a person has to decide before this can go on.
+type NeedsDecision struct {
+	ID, Version string
+	Package     digest.Digest
+	Status      Status // StatusUntrusted, StatusChanged or StatusTrusted (not enabled)
+	Detail      string
+}
+
+func (e *NeedsDecision) Error() string {
+	state := string(e.Status)
+	if e.Status == StatusTrusted {
+		state = "trusted but not enabled"
+	}
+	msg := fmt.Sprintf("plugin %s %s is %s", e.ID, e.Version, state)
+	if e.Detail != "" {
+		msg += ": " + e.Detail
+	}
+	return msg
+}
+
+// Downgrade says that an install would replace a default version by a lower one.
+type Downgrade struct{ ID, Installed, Offered string }
+
+func (e *Downgrade) Error() string {
+	return fmt.Sprintf("%s %s is installed; %s is older", e.ID, e.Installed, e.Offered)
+}
+
+// Revoked says that a denial covers the package.
+type Revoked struct {
+	ID, Version string
+	Package     digest.Digest
+	Denial      Denial
+}
+
+func (e *Revoked) Error() string {
+	return fmt.Sprintf("%s %s is revoked (%s): %s", e.ID, e.Version, e.Denial.Subject(), e.Denial.Reason)
+}
+
+// Denied says that a grant or a project's trust is missing.
+type Denied struct {
+	ID      string
+	Scope   manifest.Scope // the scope that is not granted, or ""
+	Project string         // the root that is not trusted, or ""
+	ByLock  string         // the lockfile whose ceiling lacks the scope, or ""
+	Detail  string
+}
+
+func (e *Denied) Error() string {
+	switch {
+	case e.Project != "":
+		return fmt.Sprintf("project %s is not trusted", e.Project)
+	case e.ByLock != "":
+		return fmt.Sprintf("scope %s of %s is not among the grants in %s", e.Scope, e.ID, e.ByLock)
+	case e.Scope != "":
+		return fmt.Sprintf("scope %s is not granted to %s", e.Scope, e.ID)
+	}
+	return e.Detail
+}
+
+// NotRequested says that a scope was offered that the manifest does not request.
+type NotRequested struct {
+	ID        string
+	Scope     string
+	Requested []manifest.Scope
+}
+
+func (e *NotRequested) Error() string {
+	return fmt.Sprintf("%s does not request scope %q", e.ID, e.Scope)
+}
+
+// Busy says that another process holds what is needed.
+type Busy struct {
+	What      string
+	Operation string // the running operation's id, or ""
+}
+
+func (e *Busy) Error() string { return e.What + " is held by another process" }
+
+// Outcome says that an operation with this key ran before and must not run again.
+type Outcome struct {
+	Operation, Key string
+	State          string // the recorded state
+	Reason         string
+}
+
+func (e *Outcome) Error() string {
+	return fmt.Sprintf("operation %s with key %q is %s: %s", e.Operation, e.Key, e.State, e.Reason)
+}
+
+// UnsafeDirectory says that the data directory's owner or mode breaks its rules.
+type UnsafeDirectory struct{ Path, Reason string }
+
+func (e *UnsafeDirectory) Error() string {
+	return fmt.Sprintf("data directory: %s %s", e.Path, e.Reason)
+}
+
+// ReadOnly says that the data directory cannot be written.
+type ReadOnly struct{ Path string }
+
+func (e *ReadOnly) Error() string { return fmt.Sprintf("data directory %s is read-only", e.Path) }
+
+// A Denial is one local revocation. Exactly one of Digest and PluginID is set.
+type Denial struct {
+	Digest   digest.Digest `json:"digest,omitempty"`   // archive, package, manifest or fingerprint
+	PluginID string        `json:"pluginId,omitempty"` // with Range
+	Range    string        `json:"range,omitempty"`    // SemVer range; "" means every version
+	Reason   string        `json:"reason"`
+	At       time.Time     `json:"at"`
+}
+
+// Subject spells what is denied the way `revoke` takes it.
+func (d Denial) Subject() string {
+	switch {
+	case d.Digest != "":
+		return string(d.Digest)
+	case d.Range != "":
+		return d.PluginID + "@" + d.Range
+	}
+	return d.PluginID
+}
+
+// WrongPackage says that a source holds another package than the one asked for.
+type WrongPackage struct{ Where, WantID, WantVersion, ID, Version string }
+
+func (e *WrongPackage) Error() string {
+	return fmt.Sprintf("%s holds %s %s, not %s %s", e.Where, e.ID, e.Version, e.WantID, e.WantVersion)
+}
+
+// ForeignDirectory says that a directory below plugins/ was put there by hand and
+// would be lost if it were replaced.
+type ForeignDirectory struct{ Path, ID string }
+
+func (e *ForeignDirectory) Error() string {
+	return fmt.Sprintf("%s was not installed by switchyard and holds plugin %q", e.Path, e.ID)
+}
+
+// NotOffered says that the package does not declare a capability.
+type NotOffered struct {
+	ID         string
+	Capability manifest.Capability
+}
+
+func (e *NotOffered) Error() string {
+	return fmt.Sprintf("%s does not declare the capability %s", e.ID, e.Capability)
+}
+
+// PartialFingerprint says that a fingerprint was given for a package with more
+// files than it covers; only the package digest covers them.
+type PartialFingerprint struct {
+	ID      string
+	Files   int
+	Package digest.Digest
+}
+
+func (e *PartialFingerprint) Error() string {
+	return fmt.Sprintf("the fingerprint of %s covers 2 of its %d files; trust it by its package digest", e.ID, e.Files)
+}
+
+// Superseded says that an install replaced the package between the look at the
+// records and the look at the files. The caller starts over.
+type Superseded struct{ ID string }
+
+func (e *Superseded) Error() string {
+	return e.ID + " was replaced by another install at this moment; run the command again"
+}

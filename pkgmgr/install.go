@@ -1,0 +1,134 @@
+package pkgmgr
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+)
+
+// DefaultRule says what an install does to the id's default version.
+type DefaultRule int
+
+const (
+	// DefaultUpgrade makes the version the default, unless it is lower than the
+	// present one, which is an error.
+	DefaultUpgrade DefaultRule = iota
+	// DefaultReplace makes the version the default whatever is there.
+	DefaultReplace
+	// DefaultKeep makes the version the default only where the id has none.
+	DefaultKeep
+)
+
+// InstallOptions configure Install. The zero value is an ordinary install.
+type InstallOptions struct {
+	Archive digest.Digest // the archive's digest must be this one; "" for any
+	Expect  *Expectation  // what a lock says the package must be; nil for anything
+	Default DefaultRule
+	DryRun  bool   // decide and report, change nothing
+	Source  string // recorded instead of the path, where the path is not what people gave
+}
+
+// Expectation is what a lock entry says about a package.
+type Expectation struct {
+	ID, Version                    string
+	Package, Manifest, Fingerprint digest.Digest
+}
+
+// Installed reports what Install did.
+type Installed struct {
+	state.Install
+	Unchanged bool   // this package was installed and is intact
+	Repaired  bool   // it was installed, but its files had been altered
+	Default   bool   // it is now the id's default version
+	Previous  string // the version that was the default before, or ""
+	// SameVersion is the digest of another package with this id and version.
+	SameVersion digest.Digest
+}
+
+// Install brings one package from a directory or an archive into the store:
+// staging, archive digest, bounded extraction, manifest, executable rules,
+// fingerprint and package digest, revocation, one sync, rename into the store,
+// swap of the default version, record. Killed at any point it leaves the old
+// state or the new one; the next Open cleans up.
+func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*Installed, error) {
+	// The database exists before the first package does: its absence beside
+	// packages means that it was lost.
+	if err := h.state.Ensure(ctx); err != nil {
+		return nil, err
+	}
+	if err := h.ensure(storeDir, archivesDir, pluginsDir, stagingDir); err != nil {
+		return nil, err
+	}
+	s, err := h.stageSource(ctx, source, o.Archive)
+	if err != nil {
+		return nil, err
+	}
+	defer s.discard()
+	tree, err := os.OpenRoot(s.join("tree"))
+	if err != nil {
+		return nil, err
+	}
+	defer tree.Close()
+	c, err := readContents(tree, s.tree, source)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Expect.check(c, source); err != nil {
+		return nil, err
+	}
+	rec := h.newRecord(c, s, o)
+	if err := h.checkDenied(subjectOf(rec)); err != nil {
+		return nil, err
+	}
+	h.on.stage("installing " + rec.ID + " " + rec.Version)
+	return h.commit(ctx, s, rec, o)
+}
+
+func (h *Home) newRecord(c *Contents, s *staged, o InstallOptions) state.Install {
+	rec := state.Install{
+		Package: c.Package, Archive: s.archive, Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint,
+		ID: c.Manifest.ID, Version: c.Manifest.Version, Name: c.Manifest.Name,
+		Source: o.Source, InstalledAt: h.now().UTC(),
+		Files: len(c.Files), Bytes: c.Bytes, Executable: c.Manifest.Executable,
+		ManifestJSON: c.ManifestBytes, Platform: c.Head.Platform,
+	}
+	if rec.Source == "" {
+		rec.Source = s.source
+		if abs, err := filepath.Abs(s.source); err == nil {
+			rec.Source = abs
+		}
+	}
+	return rec
+}
+
+// check compares a package with what a lock says about it. A nil expectation
+// accepts everything.
+func (e *Expectation) check(c *Contents, where string) error {
+	if e == nil {
+		return nil
+	}
+	causes := []string{
+		"the lock was written for another build of this version",
+		"the package was changed after it was reviewed",
+	}
+	for _, d := range []struct {
+		what            string
+		expected, found digest.Digest
+	}{
+		{"package digest", e.Package, c.Package},
+		{"manifest digest", e.Manifest, c.ManifestDigest},
+		{"fingerprint", e.Fingerprint, c.Fingerprint},
+	} {
+		if d.expected != "" && d.expected != d.found {
+			return &Integrity{What: d.what, Expected: d.expected, Found: d.found, Where: where, Causes: causes}
+		}
+	}
+	if e.ID != "" && (e.ID != c.Manifest.ID || e.Version != c.Manifest.Version) {
+		return &WrongPackage{Where: where, WantID: e.ID, WantVersion: e.Version,
+			ID: c.Manifest.ID, Version: c.Manifest.Version}
+	}
+	return nil
+}

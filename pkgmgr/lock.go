@@ -1,0 +1,352 @@
+package pkgmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/switchyard-plugins/switchyard/lockfile"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+)
+
+// ReadLock returns the lock under which commands in dir work, or nil where no
+// project above dir has one.
+func ReadLock(dir string) (*Lock, error) {
+	p, err := project.Find(dir)
+	if errors.Is(err, project.ErrNone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return lockOf(p)
+}
+
+func lockOf(p *project.Project) (*Lock, error) {
+	if !p.HasLock {
+		return nil, nil
+	}
+	f, raw, err := lockfile.Read(p.LockPath())
+	if err != nil {
+		return nil, err
+	}
+	return &Lock{Path: p.LockPath(), Root: p.Root, Digest: lockfile.Digest(raw), File: f}, nil
+}
+
+// Pin writes the present version of every named package into the project's lock:
+// its four digests, its source and the scopes that are granted to it now. A
+// package that is not trusted cannot be pinned.
+func (h *Home) Pin(ctx context.Context, p *project.Project, refs []Ref) ([]lockfile.Plugin, error) {
+	entries := make([]lockfile.Plugin, 0, len(refs))
+	for _, ref := range refs {
+		e, err := h.pinEntry(ctx, p, ref)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	_, err := lockfile.Edit(p.LockPath(), func(f *lockfile.File) (*lockfile.File, error) {
+		for i, e := range entries {
+			entries[i] = adopt(f, e)
+			f = f.With(entries[i])
+		}
+		return f, nil
+	})
+	return entries, err
+}
+
+// adopt keeps what an existing entry of the same id and version says about other
+// platforms: pinning one must not lose the rest.
+func adopt(f *lockfile.File, e lockfile.Plugin) lockfile.Plugin {
+	old, ok := f.Plugin(e.ID)
+	if !ok || old.Version != e.Version {
+		return e
+	}
+	if e.Source == "" {
+		e.Source = old.Source
+	}
+	if _, any := e.Platforms[lockfile.Any]; any {
+		return e
+	}
+	for key, platform := range old.Platforms {
+		if _, mine := e.Platforms[key]; !mine && key != lockfile.Any {
+			e.Platforms[key] = platform
+		}
+	}
+	return e
+}
+
+func (h *Home) pinEntry(ctx context.Context, p *project.Project, ref Ref) (lockfile.Plugin, error) {
+	var none lockfile.Plugin
+	sel, err := h.selectPackage(ctx, ref, nil, lockGuides, "")
+	if err != nil {
+		return none, err
+	}
+	if err := h.checkDenied(sel.subject()); err != nil {
+		return none, err
+	}
+	if s := sel.status(); s != StatusEnabled && s != StatusTrusted {
+		return none, &NeedsDecision{ID: ref.ID, Version: sel.version(), Package: sel.recorded, Status: s}
+	}
+	c, where, err := h.survey(ctx, sel)
+	if err != nil {
+		return none, err
+	}
+	if c.Package != sel.recorded {
+		return none, h.changed(ctx, sel, c.Package)
+	}
+	arch, err := h.ensureArchive(ctx, *sel.install, where)
+	if err != nil {
+		return none, err
+	}
+	key := c.Head.Platform
+	if key == "" {
+		key = HostPlatform()
+	}
+	grants := []string{}
+	for _, s := range sel.grants() {
+		grants = append(grants, string(s))
+	}
+	return lockfile.Plugin{
+		ID: c.Manifest.ID, Version: c.Manifest.Version, Source: pinSource(p, *sel.install), Grants: grants,
+		Platforms: map[string]lockfile.Platform{key: {Archive: arch, Package: c.Package, Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint}},
+	}, nil
+}
+
+// pinSource writes the place a package was installed from relative to the project,
+// or "" where that was no archive or cannot be written so. Where switchyard.toml
+// names the source, its spelling is kept: it holds for every platform.
+func pinSource(p *project.Project, in state.Install) string {
+	if config, _, err := p.ReadConfig(); err == nil {
+		if w, ok := config.Plugins[in.ID]; ok {
+			return w.Source
+		}
+	}
+	if in.Archive == "" {
+		return ""
+	}
+	source, err := p.RelativeSource(in.Source)
+	if err != nil {
+		return ""
+	}
+	return source
+}
+
+// ensureArchive returns the digest of the package's archive, packing it into the
+// store when it was installed from a directory.
+func (h *Home) ensureArchive(ctx context.Context, in state.Install, where string) (digest.Digest, error) {
+	if in.Archive != "" {
+		return in.Archive, nil
+	}
+	unlock, err := h.lockMutations(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	s, err := h.newStage()
+	if err != nil {
+		return "", err
+	}
+	defer s.discard()
+	root, err := os.OpenRoot(where)
+	if err != nil {
+		return "", fmt.Errorf("package: %w", err)
+	}
+	defer root.Close()
+	sum, err := packTo(ctx, root, s.join("archive"), archive.TarZst)
+	if err != nil {
+		return "", err
+	}
+	if err := h.ensure(archivesDir); err != nil {
+		return "", err
+	}
+	if err := syncTree(s.path); err != nil {
+		return "", fmt.Errorf("store: %w", err)
+	}
+	if err := os.Rename(s.join("archive"), h.archivePath(sum)); err != nil {
+		return "", fmt.Errorf("store: %w", err)
+	}
+	in.Archive = sum
+	return sum, h.state.Update(ctx, func(tx *state.Tx) error { return tx.PutInstall(in) })
+}
+
+// Unpin removes entries from the project's lock and returns the ids that it held.
+func (h *Home) Unpin(p *project.Project, ids []string) error {
+	_, err := lockfile.Edit(p.LockPath(), func(f *lockfile.File) (*lockfile.File, error) {
+		for _, id := range ids {
+			if _, ok := f.Plugin(id); !ok {
+				return nil, &NotFound{Kind: "locked plugin", Name: id}
+			}
+			f = f.Without(id)
+		}
+		return f, nil
+	})
+	return err
+}
+
+// A Located is an archive that a lock entry or a wanted plugin names.
+type located struct {
+	path  string
+	store bool // it is the store's own copy
+}
+
+// locate finds the archive of a lock entry: the store's copy, else the source.
+func (h *Home) locate(root string, e lockfile.Plugin, platform string, want digest.Digest) (located, error) {
+	if want != "" {
+		if _, err := os.Lstat(h.archivePath(want)); err == nil {
+			return located{h.archivePath(want), true}, nil
+		}
+	}
+	if e.Source == "" {
+		return located{}, &NoSource{ID: e.ID, Version: e.Version, Archive: want}
+	}
+	source, err := project.Expand(e.Source, e.Version, platform)
+	if err != nil {
+		return located{}, err
+	}
+	if strings.Contains(source, "://") {
+		return located{}, &RemoteSource{Source: source}
+	}
+	path := (&project.Project{Root: root}).SourcePath(source)
+	if _, err := os.Stat(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return located{}, &NotFound{Kind: "source", Name: path}
+		}
+		return located{}, err
+	}
+	return located{path, false}, nil
+}
+
+// PackResult is what Pack wrote.
+type PackResult struct {
+	Path     string
+	Archive  digest.Digest
+	Contents *Contents
+}
+
+// Pack writes a directory as a deterministic archive, once every rule that an
+// install applies is met. With out "" the file is named after the package in the
+// working directory; platform "" means the executable's own.
+func (h *Home) Pack(ctx context.Context, dir, out, platform string) (*PackResult, error) {
+	s, err := h.stageSource(ctx, dir, "")
+	if err != nil {
+		return nil, err
+	}
+	defer s.discard()
+	tree, err := os.OpenRoot(s.join("tree"))
+	if err != nil {
+		return nil, err
+	}
+	defer tree.Close()
+	c, err := readContents(tree, s.tree, dir)
+	if err != nil {
+		return nil, err
+	}
+	if out == "" {
+		if out, err = archiveName(c, platform); err != nil {
+			return nil, err
+		}
+	}
+	format, err := archive.FormatOf(out)
+	if err != nil {
+		return nil, err
+	}
+	tmp := filepath.Join(filepath.Dir(out), "."+filepath.Base(out)+".partial")
+	sum, err := packTo(ctx, tree, tmp, format)
+	if err != nil {
+		os.Remove(tmp)
+		return nil, err
+	}
+	if err := os.Chmod(tmp, 0o644); err != nil {
+		os.Remove(tmp)
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	if err := os.Rename(tmp, out); err != nil {
+		os.Remove(tmp)
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	return &PackResult{Path: out, Archive: sum, Contents: c}, syncDirs(filepath.Dir(out))
+}
+
+// archiveName is <id>-<version>[-os-arch].tar.zst.
+func archiveName(c *Contents, platform string) (string, error) {
+	if platform == "" {
+		platform = c.Head.Platform
+	}
+	name := c.Manifest.ID + "-" + c.Manifest.Version
+	if platform != "" && platform != lockfile.Any {
+		if err := lockfile.CheckPlatform(platform); err != nil {
+			return "", err
+		}
+		if c.Head.Platform != "" && c.Head.Platform != lockfile.Any && platform != c.Head.Platform {
+			return "", &WrongPlatform{Where: c.Manifest.Executable, Want: platform, Found: c.Head.Platform}
+		}
+		name += "-" + strings.ReplaceAll(platform, "/", "-")
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return r > 0x7e || r <= ' ' || strings.ContainsRune(`/\:*?"<>|`, r) }) {
+		return "", fmt.Errorf("version %q cannot be part of a file name; name the archive with -o", c.Manifest.Version)
+	}
+	return name + ".tar.zst", nil
+}
+
+func packTo(ctx context.Context, dir *os.Root, out string, format archive.Format) (digest.Digest, error) {
+	f, err := os.OpenFile(out, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("pack: %w", err)
+	}
+	defer f.Close()
+	h := newHashWriter(f)
+	if _, err := archive.Pack(ctx, dir, h, format, archive.Options{Limits: archive.Default}); err != nil {
+		return "", err
+	}
+	if err := f.Sync(); err != nil {
+		return "", fmt.Errorf("pack: %w", err)
+	}
+	return h.digest(), f.Close()
+}
+
+// NoSource says that a lock entry names no place its archive could come from.
+type NoSource struct {
+	ID, Version string
+	Archive     digest.Digest
+}
+
+func (e *NoSource) Error() string {
+	return fmt.Sprintf("%s %s: the lock names no source, and the store has no archive %s", e.ID, e.Version, e.Archive)
+}
+
+// RemoteSource says that a source is a URL, which this version does not fetch.
+type RemoteSource struct{ Source string }
+
+func (e *RemoteSource) Error() string {
+	return fmt.Sprintf("source %s is remote; only directories and archives of this machine are read", e.Source)
+}
+
+// WrongPlatform says that an executable is made for another platform.
+type WrongPlatform struct{ Where, Want, Found string }
+
+func (e *WrongPlatform) Error() string {
+	return fmt.Sprintf("%s is a program for %s, not for %s", e.Where, e.Found, e.Want)
+}
+
+// hostOr returns the platforms to lock: those asked for, else the project's, else
+// this machine's.
+func platformsFor(asked []string, c *project.Config) []string {
+	list := slices.Clone(asked)
+	if len(list) == 0 && c != nil {
+		list = slices.Clone(c.Platforms)
+	}
+	if len(list) == 0 {
+		list = []string{HostPlatform()}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

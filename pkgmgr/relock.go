@@ -1,0 +1,295 @@
+package pkgmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/switchyard-plugins/switchyard/lockfile"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+)
+
+// LockMode says whether Relock writes.
+type LockMode int
+
+const (
+	// LockWrite writes the lock when its meaning or its form changes.
+	LockWrite LockMode = iota
+	// LockCheck writes nothing: a lock that would change is a *Stale error.
+	LockCheck
+)
+
+// LockReport says what Relock found or wrote.
+type LockReport struct {
+	Path    string
+	Changes []lockfile.Change
+	Reform  bool // the meaning is the same, the bytes were not canonical
+	Written bool
+	// Unreviewed are platforms whose digests were read from the archive and that
+	// nobody can have reviewed on this machine, as "id platform".
+	Unreviewed []string
+}
+
+// Stale says that the lock is not what `lock` would write.
+type Stale struct {
+	Lock    string
+	Changes []lockfile.Change
+}
+
+func (e *Stale) Error() string {
+	if len(e.Changes) == 0 {
+		return e.Lock + " is not in canonical form"
+	}
+	return fmt.Sprintf("%s is out of date: %d differences", e.Lock, len(e.Changes))
+}
+
+// Relock brings the lock up to what switchyard.toml asks for, for every wanted
+// platform. Archives that the lock names and that are unchanged are not read
+// again; platforms that are locked already stay. A package that is new for this
+// machine's platform must have been reviewed and trusted here.
+func (h *Home) Relock(ctx context.Context, p *project.Project, platforms []string, mode LockMode) (*LockReport, error) {
+	config, _, err := p.ReadConfig()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, key := range platforms {
+		if err := lockfile.CheckPlatform(key); err != nil {
+			return nil, err
+		}
+	}
+	old, raw := &lockfile.File{}, []byte(nil)
+	if p.HasLock {
+		if old, raw, err = lockfile.Read(p.LockPath()); err != nil {
+			return nil, err
+		}
+	}
+	r := &relock{home: h, project: p, config: config, old: old, platforms: platformsFor(platforms, config)}
+	out := &LockReport{Path: p.LockPath()}
+	next := &lockfile.File{Revocations: old.Revocations}
+	for _, id := range r.ids() {
+		entry, err := r.entry(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		next = next.With(entry)
+	}
+	out.Unreviewed = r.unreviewed
+	out.Changes = lockfile.Diff(old, next)
+	out.Reform = len(out.Changes) == 0 && p.HasLock && lockfile.Digest(raw) != lockfile.Digest(next.Format())
+	if len(out.Changes) == 0 && !out.Reform {
+		return out, nil
+	}
+	if mode == LockCheck {
+		return out, &Stale{Lock: out.Path, Changes: out.Changes}
+	}
+	if err := lockfile.Write(p.LockPath(), next); err != nil {
+		return nil, err
+	}
+	out.Written = true
+	return out, nil
+}
+
+type relock struct {
+	home       *Home
+	project    *project.Project
+	config     *project.Config // nil without switchyard.toml
+	old        *lockfile.File
+	platforms  []string
+	unreviewed []string
+}
+
+func (r *relock) ids() []string {
+	if r.config != nil {
+		return r.config.IDs()
+	}
+	var ids []string
+	for _, p := range r.old.Plugins {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+// entry makes the lock entry of one id.
+func (r *relock) entry(ctx context.Context, id string) (lockfile.Plugin, error) {
+	old, had := r.old.Plugin(id)
+	e := lockfile.Plugin{ID: id, Source: old.Source, Grants: old.Grants, Platforms: map[string]lockfile.Platform{}}
+	wanted := project.Wanted{Source: old.Source}
+	if r.config != nil {
+		wanted = r.config.Plugins[id]
+		e.Source = wanted.Source
+	}
+	keep := had && wanted.Accepts(old.Version) && wanted.Source == old.Source
+	if r, err := versionrange.Parse(wanted.Version); err == nil {
+		if exact, ok := r.Exact(); ok {
+			e.Version = exact // what {version} in the source stands for
+		}
+	}
+	if keep {
+		e.Version, e.Signer = old.Version, old.Signer
+	}
+	keys := slices.Clone(r.platforms)
+	if keep {
+		keys = append(keys, slices.Collect(maps.Keys(old.Platforms))...)
+	}
+	slices.Sort(keys)
+	version := ""
+	for _, key := range slices.Compact(keys) {
+		if _, done := e.Platforms[lockfile.Any]; done {
+			break
+		}
+		var before lockfile.Platform
+		if keep {
+			before, _, _ = old.For(key)
+		}
+		found, err := r.platform(ctx, e, wanted, key, before)
+		if err != nil {
+			return e, err
+		}
+		if version != "" && found.version != version {
+			return e, &WrongPackage{Where: found.where, WantID: id, WantVersion: version, ID: id, Version: found.version}
+		}
+		version = found.version
+		e.Platforms[found.key] = found.digests
+		if err := r.grants(ctx, &e, wanted, found); err != nil {
+			return e, err
+		}
+	}
+	e.Version = version
+	return e, nil
+}
+
+// lockedPlatform is what one archive says.
+type lockedPlatform struct {
+	key, version, where string
+	digests             lockfile.Platform
+	scopes              []manifest.Scope // requested; nil when the archive was not read again
+}
+
+// platform makes the entry of one platform, reading its archive only if it is not
+// the one that is locked.
+func (r *relock) platform(ctx context.Context, e lockfile.Plugin, wanted project.Wanted, key string, before lockfile.Platform) (lockedPlatform, error) {
+	h := r.home
+	at, err := h.locate(r.project.Root, e, key, "")
+	var missing *NotFound
+	if before.Archive != "" && (errors.As(err, &missing) || errors.As(err, new(*NoSource))) {
+		// The source is not here; what is locked stays as it is.
+		return lockedPlatform{key: keyOf(r.old, e.ID, key), version: e.Version, digests: before}, nil
+	}
+	if err != nil {
+		return lockedPlatform{}, err
+	}
+	sum, err := hashFile(at.path)
+	if err != nil {
+		return lockedPlatform{}, err
+	}
+	if sum == before.Archive {
+		return lockedPlatform{key: keyOf(r.old, e.ID, key), version: e.Version, digests: before}, nil
+	}
+	s, err := h.stageSource(ctx, at.path, sum)
+	if err != nil {
+		return lockedPlatform{}, err
+	}
+	defer s.discard()
+	root, err := os.OpenRoot(s.join("tree"))
+	if err != nil {
+		return lockedPlatform{}, err
+	}
+	defer root.Close()
+	c, err := readContents(root, s.tree, at.path)
+	if err != nil {
+		return lockedPlatform{}, err
+	}
+	found := lockedPlatform{key: key, version: c.Manifest.Version, where: at.path, scopes: c.Manifest.RequestedScopes,
+		digests: lockfile.Platform{Archive: sum, Package: c.Package, Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint}}
+	switch head := c.Head.Platform; {
+	case head == lockfile.Any:
+		found.key = lockfile.Any
+	case head != "" && head != key:
+		return found, &WrongPlatform{Where: at.path, Want: key, Found: head}
+	}
+	if c.Manifest.ID != e.ID || !wanted.Accepts(c.Manifest.Version) {
+		return found, &WrongPackage{Where: at.path, WantID: e.ID, WantVersion: wanted.Version,
+			ID: c.Manifest.ID, Version: c.Manifest.Version}
+	}
+	return found, r.reviewed(ctx, c, found)
+}
+
+// reviewed refuses a package for this machine that nobody trusted here, and notes
+// one for another machine.
+func (r *relock) reviewed(ctx context.Context, c *Contents, found lockedPlatform) error {
+	s := c.subject()
+	s.Archive = found.digests.Archive
+	if err := r.home.checkDenied(s); err != nil {
+		return err
+	}
+	if found.key != lockfile.Any && found.key != HostPlatform() {
+		r.unreviewed = append(r.unreviewed, c.Manifest.ID+" "+found.key)
+		return nil
+	}
+	sel := &selection{recorded: c.Package}
+	if err := r.home.state.View(ctx, func(tx *state.Tx) error { return sel.load(tx, "") }); err != nil {
+		return err
+	}
+	if st := sel.status(); st != StatusTrusted && st != StatusEnabled {
+		return &NeedsDecision{ID: c.Manifest.ID, Version: c.Manifest.Version, Package: c.Package, Status: st,
+			Detail: "a lock records reviewed packages only"}
+	}
+	return nil
+}
+
+// grants decides the ceiling of an entry: what switchyard.toml asks for, else what
+// was locked, else what is granted on this machine.
+func (r *relock) grants(ctx context.Context, e *lockfile.Plugin, wanted project.Wanted, found lockedPlatform) error {
+	switch {
+	case wanted.Scopes != nil:
+		e.Grants = slices.Clone(wanted.Scopes)
+	case e.Grants == nil:
+		sel := &selection{recorded: found.digests.Package}
+		if err := r.home.state.View(ctx, func(tx *state.Tx) error { return sel.load(tx, "") }); err != nil {
+			return err
+		}
+		for _, s := range sel.grants() {
+			e.Grants = append(e.Grants, string(s))
+		}
+	}
+	if found.scopes == nil {
+		return nil // the archive is the locked one and was not read again
+	}
+	for _, s := range e.Grants {
+		if !slices.Contains(found.scopes, manifest.Scope(s)) {
+			return &NotRequested{ID: e.ID, Scope: s, Requested: found.scopes}
+		}
+	}
+	return nil
+}
+
+// keyOf returns the key under which the old lock has a platform.
+func keyOf(f *lockfile.File, id, platform string) string {
+	p, _ := f.Plugin(id)
+	if _, key, ok := p.For(platform); ok {
+		return key
+	}
+	return platform
+}
+
+func hashFile(path string) (digest.Digest, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("source: %w", err)
+	}
+	defer f.Close()
+	w := newHashWriter(io.Discard)
+	if _, err := io.Copy(w, f); err != nil {
+		return "", fmt.Errorf("source: %w", err)
+	}
+	return w.digest(), nil
+}

@@ -1,0 +1,312 @@
+package pkgmgr
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/switchyard-plugins/switchyard/lockfile"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+)
+
+// Status is where a package stands with the people who decide about it.
+type Status string
+
+// Every status, worst first.
+const (
+	StatusBroken    Status = "broken"
+	StatusRevoked   Status = "revoked"
+	StatusChanged   Status = "changed"
+	StatusUntrusted Status = "untrusted"
+	StatusTrusted   Status = "disabled" // trusted, no grants yet or any more
+	StatusEnabled   Status = "enabled"
+)
+
+// A selection is the package that a reference names, as it is recorded: nothing
+// of the package itself has been read yet.
+type selection struct {
+	ref      Ref
+	dirName  string        // below plugins/; "" for a version that is only in the store
+	path     string        // the tree that is read and run
+	recorded digest.Digest // what was installed or last trusted there; "" for neither
+	install  *state.Install
+	standing state.Standing
+	lock     *Lock
+	locked   *lockfile.Plugin // the lock's entry; nil outside a project with a lock
+	approval *state.ProjectApproval
+	project  *state.ProjectTrust
+}
+
+// LockUse says what a lock does to a selection.
+type lockUse int
+
+const (
+	// lockBinds: only what the lock names, in its version.
+	lockBinds lockUse = iota
+	// lockGuides: the lock's version where it names one and nothing else was asked for.
+	lockGuides
+)
+
+// selectPackage finds the package that ref names under lock, and everything that
+// is recorded about it, in one read of the database. projectRoot is the resolved
+// project directory whose trust matters, or "".
+func (h *Home) selectPackage(ctx context.Context, ref Ref, lock *Lock, use lockUse, projectRoot string) (*selection, error) {
+	sel := &selection{ref: ref, lock: lock}
+	var want digest.Digest
+	if lock != nil {
+		entry, ok := lock.File.Plugin(ref.ID)
+		switch {
+		case ok && (use == lockBinds || ref.Version == "" && ref.Digest == ""):
+			p, _, ok := entry.For(HostPlatform())
+			if !ok {
+				return nil, &Drift{Lock: lock.Path, ID: ref.ID, What: DriftPlatform, Found: HostPlatform()}
+			}
+			if ref.Version != "" && ref.Version != entry.Version || ref.Digest != "" && ref.Digest != p.Package {
+				return nil, &Drift{Lock: lock.Path, ID: ref.ID, What: DriftVersion, Wanted: entry.Version, Found: ref.String()}
+			}
+			want, sel.locked = p.Package, &entry
+		case !ok && use == lockBinds:
+			return nil, &Drift{Lock: lock.Path, ID: ref.ID, What: DriftNotLocked}
+		}
+	}
+	if ref.Digest != "" {
+		want = ref.Digest
+	}
+	err := h.state.View(ctx, func(tx *state.Tx) error {
+		if err := sel.find(tx, want); err != nil {
+			return err
+		}
+		return sel.load(tx, projectRoot)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return sel, h.place(ctx, sel)
+}
+
+// find decides which package is meant.
+func (sel *selection) find(tx *state.Tx, want digest.Digest) error {
+	def, err := optional(tx.Default(sel.ref.ID))
+	if err != nil {
+		return err
+	}
+	if want == "" && sel.ref.Version != "" {
+		if want, err = versionOf(tx, sel.ref); err != nil {
+			return err
+		}
+	}
+	switch {
+	case want == "" && def != nil:
+		sel.recorded, sel.dirName = def.Package, def.Dir
+	case want != "" && def != nil && def.Package == want:
+		sel.recorded, sel.dirName = want, def.Dir
+	case want != "":
+		sel.recorded = want
+	}
+	if sel.recorded == "" {
+		return nil // perhaps put below plugins/ by hand: place looks
+	}
+	sel.install, err = optional(tx.Install(sel.recorded))
+	return err
+}
+
+// versionOf returns the package digest of the one installed package with the
+// reference's id and version.
+func versionOf(tx *state.Tx, ref Ref) (digest.Digest, error) {
+	installs, err := tx.Installs()
+	if err != nil {
+		return "", err
+	}
+	var found []digest.Digest
+	for _, in := range installs {
+		if in.ID == ref.ID && in.Version == ref.Version {
+			found = append(found, in.Package)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", &NotFound{Kind: "plugin", Name: ref.String()}
+	case 1:
+		return found[0], nil
+	}
+	return "", &Ambiguous{Ref: ref.String(), Candidates: found}
+}
+
+// load reads what was decided about the recorded package.
+func (sel *selection) load(tx *state.Tx, projectRoot string) (err error) {
+	if sel.recorded != "" {
+		if sel.standing, err = tx.Standing(sel.recorded); err != nil {
+			return err
+		}
+		if sel.lock != nil {
+			if sel.approval, err = optional(tx.ProjectApproval(sel.lock.Root, sel.recorded)); err != nil {
+				return err
+			}
+		}
+	}
+	if projectRoot != "" {
+		sel.project, err = optional(tx.ProjectTrust(projectRoot))
+	}
+	return err
+}
+
+// place finds the tree of the selection on disk.
+func (h *Home) place(ctx context.Context, sel *selection) error {
+	if sel.recorded != "" && sel.install != nil {
+		stored := h.storePath(sel.recorded)
+		if _, err := os.Lstat(stored); err == nil {
+			sel.path = stored
+			return nil
+		}
+		if err := h.checkDenied(subjectOf(*sel.install)); err != nil {
+			return err // moved to quarantine: say so rather than "not found"
+		}
+	}
+	if sel.dirName == "" && sel.recorded == "" {
+		claims, err := h.claims(sel.ref.ID)
+		if err != nil {
+			return err
+		}
+		switch len(claims) {
+		case 0:
+			return h.notFound(sel.ref)
+		case 1:
+			sel.dirName = claims[0]
+			if err := h.adopt(ctx, sel); err != nil {
+				return err
+			}
+		default:
+			return h.claimed(sel.ref.ID, claims)
+		}
+	}
+	if sel.dirName != "" {
+		sel.path = h.pluginPath(sel.dirName)
+		if _, err := os.Lstat(filepath.Join(sel.path, manifest.FileName)); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	if sel.locked != nil {
+		return &Drift{Lock: sel.lock.Path, ID: sel.ref.ID, What: DriftNotInstalled,
+			Wanted: sel.locked.Version + " " + string(sel.recorded)}
+	}
+	return h.notFound(sel.ref)
+}
+
+// adopt reads the records of a package that was put below plugins/ by hand, once
+// it has been trusted there.
+func (h *Home) adopt(ctx context.Context, sel *selection) error {
+	return h.state.View(ctx, func(tx *state.Tx) error {
+		def, err := optional(tx.Default(sel.dirName))
+		if err != nil || def == nil {
+			return err
+		}
+		sel.recorded = def.Package
+		sel.standing, err = tx.Standing(def.Package)
+		return err
+	})
+}
+
+// notFound says that a package is in quarantine, where it is, and otherwise names
+// the ids that look like the one that was asked for.
+func (h *Home) notFound(ref Ref) error {
+	for _, i := range h.quarantined(&records{}) {
+		if i.ID == ref.ID && (ref.Version == "" || ref.Version == i.Version) {
+			return &Revoked{ID: i.ID, Version: i.Version, Package: i.Package, Denial: *i.Denial}
+		}
+	}
+	e := &NotFound{Kind: "plugin", Name: ref.String()}
+	dirs, err := h.pluginDirs()
+	if err == nil {
+		e.Near = near(ref.ID, dirs)
+	}
+	return e
+}
+
+// status says where the recorded package stands, from decisions alone.
+func (sel *selection) status() Status {
+	s := sel.standing
+	switch {
+	case s.Blocked(state.BlockChanged) != nil:
+		return StatusChanged
+	case s.Trust != nil && s.Enablement != nil, sel.approvedByLock():
+		return StatusEnabled
+	case s.Trust != nil:
+		return StatusTrusted
+	}
+	return StatusUntrusted
+}
+
+// approvedByLock reports whether the lock's approval stands in for a person's: it
+// never overrides an untrust, a disable or a change.
+func (sel *selection) approvedByLock() bool {
+	return sel.approval != nil && len(sel.standing.Blocks) == 0
+}
+
+// grants returns the scopes that hold: those enabled by a person or approved by
+// the lock, and under a lock at most those that it names.
+func (sel *selection) grants() []manifest.Scope {
+	var granted []manifest.Scope
+	switch {
+	case sel.status() != StatusEnabled:
+	case sel.standing.Trust != nil && sel.standing.Enablement != nil:
+		granted = sel.standing.Enablement.Scopes
+	default:
+		granted = sel.approval.Scopes
+	}
+	if sel.locked == nil {
+		return granted
+	}
+	return slices.DeleteFunc(slices.Clone(granted), func(s manifest.Scope) bool {
+		return !slices.Contains(sel.locked.Grants, string(s))
+	})
+}
+
+// subject is what denials are compared with.
+func (sel *selection) subject() subject {
+	if sel.install != nil {
+		return subjectOf(*sel.install)
+	}
+	s := subject{ID: sel.ref.ID, Version: sel.ref.Version, Package: sel.recorded}
+	if t := sel.standing.Trust; t != nil {
+		s.Version, s.Fingerprint = t.Version, t.Fingerprint
+	}
+	return s
+}
+
+func (sel *selection) version() string { return sel.subject().Version }
+
+func (sel *selection) fingerprint() digest.Digest { return sel.subject().Fingerprint }
+
+// blockDetail says in words why a recorded package is blocked, or "".
+func (sel *selection) blockDetail() string {
+	for _, kind := range []state.BlockKind{state.BlockChanged, state.BlockUntrusted, state.BlockDisabled} {
+		if b := sel.standing.Blocked(kind); b != nil {
+			return b.Detail
+		}
+	}
+	return ""
+}
+
+// recordedManifest returns the manifest as it was when the package was recorded.
+// It serves decisions that precede the rehash; the rehash binds it to the bytes.
+func (sel *selection) recordedManifest(h *Home) (manifest.Manifest, error) {
+	if sel.install != nil {
+		m, err := ParseManifest(sel.install.ManifestJSON)
+		if err != nil {
+			return m, &Malformed{Where: h.state.Path(), File: sel.install.ID, Err: err}
+		}
+		return m, nil
+	}
+	root, err := os.OpenRoot(sel.path)
+	if err != nil {
+		return manifest.Manifest{}, err
+	}
+	defer root.Close()
+	m, _, err := readManifest(root, sel.path)
+	return m, err
+}
