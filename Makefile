@@ -1,0 +1,69 @@
+# Every target works offline once `make tools` and the first build have filled the
+# module cache.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X github.com/switchyard-plugins/switchyard/commands.version=$(VERSION) -X github.com/switchyard-plugins/switchyard/commands.commit=$(COMMIT)
+TAGS    := urfave_cli_no_docs
+FUZZTIME ?= 10s
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+export CGO_ENABLED ?= 0
+
+.PHONY: all build install demo test test-race vet staticcheck cross fuzz bench tidy-check check clean
+
+all: build
+
+## build: the program, as ./switchyard
+build:
+	go build -trimpath -tags=$(TAGS) -ldflags='$(LDFLAGS)' -o switchyard .
+
+## install: the program, into the Go bin directory
+install:
+	go install -trimpath -tags=$(TAGS) -ldflags='$(LDFLAGS)' .
+
+## demo: the whole life of a real plugin package, in a throw-away data directory
+demo: build
+	./docs/demo.sh
+
+## test: every test
+test:
+	go test ./...
+
+## test-race: every test under the race detector (needs a C compiler)
+test-race:
+	CGO_ENABLED=1 go test -race ./...
+
+vet:
+	go vet ./...
+	gofmt -l $$(git ls-files '*.go') | (! grep .)
+
+staticcheck:
+	go run $(STATICCHECK) ./...
+
+## cross: compiles for every platform that the product names
+cross:
+	@for os in linux darwin windows; do for arch in amd64 arm64; do \
+		echo "GOOS=$$os GOARCH=$$arch"; GOOS=$$os GOARCH=$$arch go vet ./... || exit 1; done; done
+
+## fuzz: every fuzz target for FUZZTIME
+fuzz:
+	@go list ./... | while read -r pkg; do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "$$pkg $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; done
+
+## bench: the ratios of docs/performance.md
+bench:
+	cd runtime/bench && go run . $(BENCHFLAGS)
+
+tidy-check:
+	go mod tidy -diff
+	cd runtime/bench && go mod tidy -diff
+
+## check: what a change must pass before it is pushed
+check: vet staticcheck tidy-check test cross
+
+clean:
+	rm -f switchyard
