@@ -26,9 +26,9 @@ func readManifest(dir string) (plugin.Manifest, error) {
 	return plugin.ParseManifest(document)
 }
 
-// checkExecutable applies the rules for the executable of an installed package:
-// a regular file, no symbolic link on the way, some execute bit, and nobody but
-// the owner may write to it or to a directory from the package down to it.
+// checkExecutable applies the rules for the executable that survive packing: a
+// regular file of bounded size, no symbolic link on the way, some execute bit.
+// Who else may write to it is not looked at: installing sets the modes.
 func checkExecutable(dir, executable string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -43,8 +43,6 @@ func checkExecutable(dir, executable string) error {
 			return violated("the executable's directory: %v", err)
 		case !info.IsDir():
 			return violated("%s is not a directory", at)
-		case writableByOthers(info):
-			return violated("the directory %s can be written by others (mode %v)", at, info.Mode().Perm())
 		}
 		if at == "." {
 			break
@@ -60,14 +58,8 @@ func checkExecutable(dir, executable string) error {
 		return violated("the executable %s is not a regular file", executable)
 	case info.Size() > manifest.MaxExecutableBytes:
 		return violated("the executable has %d bytes, more than %d", info.Size(), manifest.MaxExecutableBytes)
-	case writableByOthers(info):
-		return violated("the executable %s can be written by others (mode %v)", executable, info.Mode().Perm())
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
 		return violated("the executable %s has no execute bit (mode %v)", executable, info.Mode().Perm())
 	}
 	return nil
-}
-
-func writableByOthers(info os.FileInfo) bool {
-	return runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0
 }
