@@ -215,10 +215,18 @@ func (h *Home) Bury(ctx context.Context, callID string) error {
 	return h.removeMarker(callID)
 }
 
-// AppendLogs adds log lines of a call. On a read-only data directory it adds none,
-// which is no error.
-func (h *Home) AppendLogs(ctx context.Context, a *Approval, lines []state.LogEntry) error {
-	err := h.state.Update(ctx, func(tx *state.Tx) error { return tx.AppendLogs(a.Manifest.ID, lines) })
+// RecordAfter adds what a call showed after its record was written: log lines, and
+// another health where health is not nil. On a read-only data directory it adds
+// nothing, which is no error.
+func (h *Home) RecordAfter(ctx context.Context, a *Approval, health *state.Health, lines []state.LogEntry) error {
+	err := h.state.Update(ctx, func(tx *state.Tx) error {
+		if health != nil {
+			if err := tx.PutHealth(*health); err != nil {
+				return err
+			}
+		}
+		return tx.AppendLogs(a.Manifest.ID, lines)
+	})
 	if isReadOnly(err) {
 		return nil
 	}
