@@ -10,6 +10,7 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
@@ -102,6 +103,11 @@ func compareConfig(c *project.Config, f *lockfile.File, add func(id, what, wante
 // store's archive or the entry's source, and nothing else: every digest of the
 // entry must be the one that is found. Other projects' defaults stay.
 func (h *Home) InstallLocked(ctx context.Context, lock *Lock, e lockfile.Plugin) (*Installed, error) {
+	return h.installLocked(ctx, lock, e, InstallOptions{Default: DefaultKeep})
+}
+
+// installLocked adds to o what the lock says.
+func (h *Home) installLocked(ctx context.Context, lock *Lock, e lockfile.Plugin, o InstallOptions) (*Installed, error) {
 	want, key, ok := e.For(HostPlatform())
 	if !ok {
 		return nil, &Drift{Lock: lock.Path, ID: e.ID, What: DriftPlatform, Found: HostPlatform()}
@@ -132,10 +138,79 @@ func (h *Home) InstallLocked(ctx context.Context, lock *Lock, e lockfile.Plugin)
 	if err != nil {
 		return nil, err
 	}
-	return h.Install(ctx, at.path, InstallOptions{
-		Archive: want.Archive, Default: DefaultKeep, Source: h.lockedSource(lock, e, at),
-		Expect: &Expectation{ID: e.ID, Version: e.Version, Package: want.Package, Manifest: want.Manifest, Fingerprint: want.Fingerprint},
-	})
+	o.Archive, o.Source = want.Archive, h.lockedSource(lock, e, at)
+	o.Expect = &Expectation{ID: e.ID, Version: e.Version, Package: want.Package, Manifest: want.Manifest, Fingerprint: want.Fingerprint}
+	return h.Install(ctx, at.path, o)
+}
+
+// InstallProject installs what switchyard.toml asks for and, beside it, what the
+// lock names: the locked version where switchyard.toml accepts it, else what the
+// source holds. It writes no project file. lock may be nil.
+func (h *Home) InstallProject(ctx context.Context, p *project.Project, lock *Lock, o InstallOptions) ([]*Installed, error) {
+	config, _, err := p.ReadConfig()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var out []*Installed
+	if lock != nil {
+		for _, e := range lock.File.Plugins {
+			if w, wanted := wantedOf(config, e.ID); wanted && (!w.Accepts(e.Version) || w.Source != e.Source) {
+				continue
+			}
+			o := o
+			o.Default = DefaultKeep
+			i, err := h.installLocked(ctx, lock, e, o)
+			if err != nil {
+				return out, err
+			}
+			out = append(out, i)
+		}
+	}
+	if config == nil {
+		return out, nil
+	}
+	for _, id := range config.IDs() {
+		if slices.ContainsFunc(out, func(i *Installed) bool { return i.ID == id }) {
+			continue
+		}
+		i, err := h.installWanted(ctx, p, id, config.Plugins[id], o)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+func wantedOf(c *project.Config, id string) (project.Wanted, bool) {
+	if c == nil {
+		return project.Wanted{}, false
+	}
+	w, ok := c.Plugins[id]
+	return w, ok
+}
+
+// installWanted installs what a plugin's source in switchyard.toml holds, provided
+// that it is the plugin and a version that is asked for.
+func (h *Home) installWanted(ctx context.Context, p *project.Project, id string, w project.Wanted, o InstallOptions) (*Installed, error) {
+	e := lockfile.Plugin{ID: id, Source: w.Source}
+	if r, err := versionrange.Parse(w.Version); err == nil {
+		e.Version, _ = exactVersion(r)
+	}
+	at, err := h.locate(p.Root, e, HostPlatform(), "")
+	if err != nil {
+		return nil, err
+	}
+	o.Expect = &Expectation{ID: id, Accepts: w.Accepts, Range: w.Version}
+	return h.Install(ctx, at.path, o)
+}
+
+// exactVersion returns the version that a range is, or "" where it is a real range.
+func exactVersion(r versionrange.Range) (string, bool) {
+	if v, ok := r.Exact(); ok {
+		return v, true
+	}
+	return "", false
 }
 
 func (h *Home) lockedSource(lock *Lock, e lockfile.Plugin, at located) string {

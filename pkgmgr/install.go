@@ -31,10 +31,13 @@ type InstallOptions struct {
 	Source  string // recorded instead of the path, where the path is not what people gave
 }
 
-// Expectation is what a lock entry says about a package.
+// Expectation is what a lock entry, or switchyard.toml, says about a package.
+// Empty members expect nothing.
 type Expectation struct {
 	ID, Version                    string
 	Package, Manifest, Fingerprint digest.Digest
+	Accepts                        func(version string) bool // instead of Version
+	Range                          string                    // what Accepts stands for, for messages
 }
 
 // Installed reports what Install did.
@@ -126,8 +129,13 @@ func (e *Expectation) check(c *Contents, where string) error {
 			return &Integrity{What: d.what, Expected: d.expected, Found: d.found, Where: where, Causes: causes}
 		}
 	}
-	if e.ID != "" && (e.ID != c.Manifest.ID || e.Version != c.Manifest.Version) {
-		return &WrongPackage{Where: where, WantID: e.ID, WantVersion: e.Version,
+	accepted := e.Version == "" || e.Version == c.Manifest.Version
+	wanted := e.Version
+	if e.Accepts != nil {
+		accepted, wanted = e.Accepts(c.Manifest.Version), e.Range
+	}
+	if e.ID != "" && e.ID != c.Manifest.ID || !accepted {
+		return &WrongPackage{Where: where, WantID: e.ID, WantVersion: wanted,
 			ID: c.Manifest.ID, Version: c.Manifest.Version}
 	}
 	return nil

@@ -129,9 +129,7 @@ func (r *relock) entry(ctx context.Context, id string) (lockfile.Plugin, error) 
 	}
 	keep := had && wanted.Accepts(old.Version) && wanted.Source == old.Source
 	if r, err := versionrange.Parse(wanted.Version); err == nil {
-		if exact, ok := r.Exact(); ok {
-			e.Version = exact // what {version} in the source stands for
-		}
+		e.Version, _ = exactVersion(r) // what {version} in the source stands for
 	}
 	if keep {
 		e.Version, e.Signer = old.Version, old.Signer
