@@ -61,6 +61,19 @@ func TestLooseFixturesAreReadAndNotCanonical(t *testing.T) {
 	}
 }
 
+// TestDocumentedLockIsCanonical reads the first example of the format's page.
+func TestDocumentedLockIsCanonical(t *testing.T) {
+	const page = "../docs/lockfile.md"
+	example := tomltest.Blocks(t, page)[0]
+	f, err := Parse(page, example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := f.FirstDifference(example); line != 0 || len(f.Plugins) != 1 {
+		t.Errorf("line %d of the example is not canonical:\n%s", line, f.Format())
+	}
+}
+
 func TestCauses(t *testing.T) {
 	valid := read(t, filepath.Join(fixtures, "valid", "one.lock"))
 	for _, c := range []struct {

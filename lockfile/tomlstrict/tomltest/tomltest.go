@@ -50,6 +50,24 @@ func Files(t testing.TB, glob string) []string {
 	return files
 }
 
+// Blocks returns the TOML examples of a document, so that they can be tested too.
+func Blocks(t testing.TB, document string) [][]byte {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks [][]byte
+	for _, after := range strings.Split(string(text), "\n```toml\n")[1:] {
+		block, _, closed := strings.Cut(after, "\n```")
+		if !closed {
+			t.Fatalf("%s: an example does not end", document)
+		}
+		blocks = append(blocks, []byte(block+"\n"))
+	}
+	return blocks
+}
+
 // CRLF returns data with every LF as CRLF.
 func CRLF(data []byte) []byte { return bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n")) }
 
