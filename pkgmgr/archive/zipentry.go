@@ -22,7 +22,9 @@ func (e *zipEntry) checkCentral(extra []byte, attributes uint32) error {
 		return refuse(e.name, RuleUnsupported, "it is compressed by method %d; only stored and deflated entries are read", e.method)
 	case e.method == zipStore && e.packed != e.size:
 		return refuse(e.name, RuleDisagree, "it is stored and has two sizes, %d and %d", e.packed, e.size)
-	case !isASCII(e.name) && e.flags&zipFlagUTF8 == 0 && !x.utf8Name:
+	case !isASCII(e.name) && e.flags&zipFlagUTF8 == 0 && !x.utf8Name && !e.unixHost():
+		// Unix's zip programs declare nothing and mean UTF-8; others mean the
+		// code page of a machine that is not known here.
 		return refuse(e.name, RuleEncoding, "its name is not declared to be UTF-8")
 	}
 	e.dir = strings.HasSuffix(e.name, "/")
@@ -58,12 +60,16 @@ func (e *zipEntry) checkAttributes(attributes uint32) error {
 	case e.dir && e.size != 0:
 		return refuse(e.name, RuleDisagree, "it is a directory with %d bytes of contents", e.size)
 	}
-	host := e.version >> 8
-	e.modes = mode != 0 && (host == zipHostUnix || host == zipHostMacOS)
+	e.modes = mode != 0 && e.unixHost()
 	if e.modes {
 		e.mode = mode
 	}
 	return nil
+}
+
+func (e *zipEntry) unixHost() bool {
+	host := e.version >> 8
+	return host == zipHostUnix || host == zipHostMacOS
 }
 
 // checkLocal compares the local header with the central one, finds the data,
