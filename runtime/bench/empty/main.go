@@ -1,0 +1,4 @@
+// Program empty does nothing: the floor of any Go program's start.
+package main
+
+func main() {}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// A pair is two ways of doing the same work, measured in turns, so that what the
+// machine does meanwhile falls on both.
+type pair struct {
+	name  string
+	limit float64 // the ratio ours/theirs that is promised
+	runs  int
+	ours  func() error
+	other func() error
+	// before, if set, prepares each run of either and is not measured.
+	before func() error
+	ourUse string // what is run, for the table
+	vs     string
+}
+
+// A row is what a pair came to: medians, and the ratio of the medians.
+type row struct {
+	pair
+	our, their time.Duration
+	ratio      float64
+	low, high  float64 // quartiles of the ratio run by run
+}
+
+// measure runs both ways in turns: ours first in every other round, one round to
+// warm up.
+func measure(p pair) (row, error) {
+	var ours, others []time.Duration
+	var ratios []float64
+	for i := range p.runs + 1 {
+		a, b := p.ours, p.other
+		if i%2 == 1 {
+			a, b = b, a
+		}
+		ta, err := timed(p, a)
+		if err != nil {
+			return row{}, fmt.Errorf("%s: %w", p.name, err)
+		}
+		tb, err := timed(p, b)
+		if err != nil {
+			return row{}, fmt.Errorf("%s: %w", p.name, err)
+		}
+		if i%2 == 1 {
+			ta, tb = tb, ta
+		}
+		if i == 0 {
+			continue
+		}
+		ours, others, ratios = append(ours, ta), append(others, tb), append(ratios, float64(ta)/float64(tb))
+	}
+	slices.Sort(ours)
+	slices.Sort(others)
+	slices.Sort(ratios)
+	r := row{pair: p, our: ours[len(ours)/2], their: others[len(others)/2],
+		low: ratios[len(ratios)/4], high: ratios[len(ratios)*3/4]}
+	r.ratio = float64(r.our) / float64(r.their)
+	return r, nil
+}
+
+func timed(p pair, run func() error) (time.Duration, error) {
+	if p.before != nil {
+		if err := p.before(); err != nil {
+			return 0, err
+		}
+	}
+	start := time.Now()
+	err := run()
+	return time.Since(start), err
+}
+
+// print writes the table in Markdown, as docs/performance.md holds it.
+func print(w io.Writer, rows []row) {
+	fmt.Fprintf(w, "| measured | against | ours | theirs | ratio | quartiles | promised |  |\n")
+	fmt.Fprintf(w, "| --- | --- | ---: | ---: | ---: | --- | ---: | --- |\n")
+	for _, r := range rows {
+		verdict := "ok"
+		if r.ratio > r.limit {
+			verdict = "MISSED"
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %.2f | %.2f–%.2f | ≤ %.2f | %s |\n", r.ourUse, r.vs,
+			milliseconds(r.our), milliseconds(r.their), r.ratio, r.low, r.high, r.limit, verdict)
+	}
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
