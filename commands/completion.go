@@ -52,31 +52,34 @@ func completionScript(shell string) (string, bool) {
 }
 
 // Each script passes the words up to the cursor, the last one unfinished, and
-// gets lines of "candidate<TAB>explanation". A single line "\x01files" means that
-// a file name belongs here.
+// gets lines of "candidate<TAB>explanation". The line filesMark says that file
+// names belong here, too.
 const bashCompletion = `# bash completion for switchyard
 _switchyard() {
-    local cur=${COMP_WORDS[COMP_CWORD]} line
-    local -a words=("${COMP_WORDS[@]:1:COMP_CWORD}")
-    # bash splits --flag=value at the equals sign: put it together again.
-    if [[ $cur == "=" ]]; then
+    local line typed cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_LINE:0:COMP_POINT}
+    local -a words
+    # bash splits words at = and @ as well; the program wants them whole.
+    read -ra words <<<"$before"
+    if [[ -z $before || $before == *[[:space:]] ]]; then
+        words+=("")
+    fi
+    typed=${words[${#words[@]}-1]}
+    if [[ $cur == [=@:] ]]; then
         cur=""
     fi
+    local -i keep=$((${#typed} - ${#cur}))
     COMPREPLY=()
     while IFS= read -r line; do
         if [[ $line == "` + filesMark + `" ]]; then
-            compopt -o default 2>/dev/null
-            COMPREPLY=()
-            return
+            compopt -o filenames 2>/dev/null
+            while IFS= read -r line; do
+                COMPREPLY+=("$line")
+            done < <(compgen -f -- "$cur")
+            continue
         fi
         line=${line%%$'\t'*}
-        if [[ $line == "$cur"* ]]; then
-            COMPREPLY+=("$line")
-        fi
-    done < <("${COMP_WORDS[0]/#\~/$HOME}" ` + completionFlag + ` "${words[@]}" 2>/dev/null)
-    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]]; then
-        compopt -o nospace 2>/dev/null
-    fi
+        COMPREPLY+=("${line:keep}")
+    done < <("${words[0]/#\~/$HOME}" ` + completionFlag + ` "${words[@]:1}" 2>/dev/null)
 }
 complete -F _switchyard switchyard
 `
@@ -84,17 +87,18 @@ complete -F _switchyard switchyard
 const zshCompletion = `#compdef switchyard
 # zsh completion for switchyard
 _switchyard() {
-    local line
+    local line name about files=
     local -a found
     while IFS= read -r line; do
         if [[ $line == "` + filesMark + `" ]]; then
-            _files
-            return
+            files=1
+            continue
         fi
-        local name=${line%%$'\t'*} about=${line#*$'\t'}
+        name=${line%%$'\t'*} about=${line#*$'\t'}
         found+=("${name//:/\\:}:$about")
     done < <("${(Q)words[1]/#\~/$HOME}" ` + completionFlag + ` "${(Q)words[@]:1:$((CURRENT-1))}" 2>/dev/null)
-    _describe -t values switchyard found
+    (( $#found )) && _describe -t values switchyard found
+    [[ -n $files ]] && _files
 }
 if [[ $funcstack[1] == _switchyard ]]; then
     _switchyard "$@"
@@ -111,9 +115,9 @@ function __switchyard_complete
     for line in ($program ` + completionFlag + ` $words (commandline -ct) 2>/dev/null)
         if test "$line" = "` + filesMark + `"
             __fish_complete_path (commandline -ct)
-            return
+        else
+            echo $line
         end
-        echo $line
     end
 end
 complete -c switchyard -f -a '(__switchyard_complete)'
@@ -180,6 +184,7 @@ func (in *invocation) candidates(words []string) []candidate {
 	p.know(command.Flags)
 	_ = p.toEnd()
 	return in.withValue(p, last, func() []candidate {
+		in.readDataDir(p)
 		return filter(in.values(e.name, p.arguments), last)
 	})
 }
@@ -191,14 +196,12 @@ func (in *invocation) withValue(p *permuter, last string, words func() []candida
 		before := p.args[len(p.args)-1]
 		name := strings.TrimLeft(before, "-")
 		if f, ok := p.known[name]; ok && isFlag(before) && f.value {
-			in.readDataDir(p)
-			return filter(in.flagValues(f.name, p.arguments), last)
+			return filter(in.flagValues(f.name), last)
 		}
 	}
-	in.readDataDir(p)
 	if name, value, ok := strings.Cut(strings.TrimPrefix(last, "--"), "="); ok && strings.HasPrefix(last, "--") {
 		var out []candidate
-		for _, c := range filter(in.flagValues(name, p.arguments), value) {
+		for _, c := range filter(in.flagValues(name), value) {
 			if c.value != filesMark {
 				c.value = "--" + name + "=" + c.value
 			}

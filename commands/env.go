@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -35,9 +36,10 @@ type Env struct {
 	Width func() int
 
 	// Interrupts returns a context that ends with the first interrupt or
-	// termination signal; a second one ends the process at once. stop gives the
-	// signals their default meaning back.
-	Interrupts func(parent context.Context) (ctx context.Context, stop func())
+	// termination signal. The second one closes force, or where that is nil ends
+	// the process at once; so does the third. stop gives the signals their default
+	// meaning back.
+	Interrupts func(parent context.Context, force chan<- struct{}) (ctx context.Context, stop func())
 }
 
 // OSEnv returns the Env of the running process.
@@ -80,9 +82,9 @@ func descriptor(stream int) int {
 }
 
 // interrupts leaves a signal alone that the process was started to ignore, as
-// shells do for what runs in the background. The second signal meets the default
-// action, which ends the process; its children die with it.
-func interrupts(parent context.Context) (context.Context, func()) {
+// shells do for what runs in the background. A signal that ends the process meets
+// its default action; children die with it.
+func interrupts(parent context.Context, force chan<- struct{}) (context.Context, func()) {
 	var signals []os.Signal
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		if !signal.Ignored(s) {
@@ -92,7 +94,27 @@ func interrupts(parent context.Context) (context.Context, func()) {
 	if len(signals) == 0 {
 		return parent, func() {}
 	}
-	ctx, stop := signal.NotifyContext(parent, signals...)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
+	ctx, cancel := context.WithCancel(parent)
+	arrived := make(chan os.Signal, 2)
+	signal.Notify(arrived, signals...)
+	stopped := make(chan struct{})
+	go func() {
+		defer signal.Stop(arrived)
+		for range 2 {
+			select {
+			case <-stopped:
+				return
+			case <-arrived:
+			}
+			if ctx.Err() == nil {
+				cancel()
+				if force == nil {
+					return
+				}
+				continue
+			}
+			close(force)
+		}
+	}()
+	return ctx, sync.OnceFunc(func() { close(stopped); cancel() })
 }

@@ -44,7 +44,7 @@ func newFakeEnv(t *testing.T, args ...string) *fakeEnv {
 		Now:        func() time.Time { return f.now },
 		Terminal:   func(int) bool { return f.terminal },
 		Width:      func() int { return f.width },
-		Interrupts: func(ctx context.Context) (context.Context, func()) { return context.WithCancel(ctx) },
+		Interrupts: func(ctx context.Context, _ chan<- struct{}) (context.Context, func()) { return context.WithCancel(ctx) },
 	}
 	return f
 }

@@ -4,8 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/commands/scaffold"
+	"github.com/switchyard-plugins/switchyard/lockfile"
+	"github.com/switchyard-plugins/switchyard/lockfile/textfile"
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+	"github.com/switchyard-plugins/switchyard/runtime"
+	"github.com/switchyard-plugins/switchyard/runtime/process"
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
 
 // Exit codes; docs/exit-codes.md explains them.
@@ -26,23 +38,417 @@ const (
 	exitInterrupted = 130
 )
 
-// A failure is an error as its reader meets it.
-type failure struct {
-	exit    int
-	code    string // stable, for programs: "integrity.digest"
-	message string // one sentence, as the error says it; foreign
-	hint    string // the exact next command, "" where none helps
-	details any    // facts for --json; nil: none
-	block   *block // set for failures that must look like nothing else
-	quiet   bool   // the text said it all already
-	after   func(*page)
+// classify is the only place that turns an error into an exit code, a stable
+// code, a hint and details. Where an error wraps several, the first case wins:
+// revocation before integrity before decisions.
+func (in *invocation) classify(err error) failure {
+	f := failure{exit: exitFailed, code: "failed", message: err.Error()}
+	for _, try := range []func(error, *failure) bool{
+		in.classifyOwn, in.classifyPackage, in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
+	} {
+		if try(err, &f) {
+			break
+		}
+	}
+	return f
 }
 
-// A block is how integrity, signature and revocation failures are told.
-type block struct {
-	title  string // "INTEGRITY FAILURE"
-	facts  [][2]string
-	causes []string
+// classifyOwn knows the errors of this package.
+func (in *invocation) classifyOwn(err error, f *failure) bool {
+	var (
+		usage  *usageError
+		asking *unaskedError
+		found  *findings
+		merge  *mergeConflict
+		dev    *devUnderLock
+		exists *scaffold.Exists
+	)
+	switch {
+	case errors.As(err, &usage):
+		in.globals.json = wantsJSON(in.env.Args)
+		f.exit, f.code = exitUsage, "usage"
+		if usage.hint != nil {
+			f.hint = render.Command(append([]string{in.env.Program}, usage.hint...)...)
+		}
+		if usage.overview {
+			f.after = in.overview
+		}
+	case errors.As(err, &asking):
+		f.exit, f.code, f.hint = exitDecision, "decision.no_terminal", asking.instead
+	case errors.As(err, &found):
+		f.exit, f.code, f.hint, f.details = found.exit, found.code, found.hint, found.data
+	case errors.As(err, &merge):
+		f.exit, f.code, f.details = exitLock, "lock.conflict", mergeDetails{merge.path, newLockChanges(merge.conflicts)}
+		for _, c := range merge.conflicts {
+			f.more = append(f.more, c.String())
+		}
+	case errors.As(err, &dev):
+		f.exit, f.code = exitLock, "lock.refuses_dev"
+	case errors.Is(err, errDeclined):
+		f.exit, f.code = exitDecision, "decision.declined"
+	case errors.As(err, &exists):
+		f.code, f.details = "file.exists", existsDetails{exists.Path}
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled) && in.interrupted():
+		f.exit, f.code, f.message = exitInterrupted, "interrupted", errInterrupted.Error()
+	default:
+		return false
+	}
+	return true
+}
+
+// classifyPackage knows what can be wrong with a package's bytes, and denials.
+func (in *invocation) classifyPackage(err error, f *failure) bool {
+	var (
+		revoked   *pkgmgr.Revoked
+		integrity *pkgmgr.Integrity
+		refusal   *archive.Refusal
+		malformed *pkgmgr.Malformed
+		claimed   *pkgmgr.Claimed
+		wrong     *pkgmgr.WrongPackage
+	)
+	switch {
+	case errors.As(err, &revoked):
+		f.exit, f.code, f.message = exitRevoked, "revoked", revoked.Error()
+		f.hint = in.next("unrevoke", revoked.Denial.Subject())
+		f.details = revokedDetails{revoked.ID, revoked.Version, revoked.Package, revoked.Denial.Subject(), revoked.Denial.Reason}
+		f.block = &block{
+			title: "REVOKED",
+			facts: [][2]string{
+				{"package", revoked.ID + " " + revoked.Version},
+				{"digest", string(revoked.Package)},
+				{"denied", revoked.Denial.Subject()},
+				{"reason", revoked.Denial.Reason},
+			},
+			causes: []string{
+				"you or an administrator of this machine revoked it; no trust, pin or lock overrides that",
+				"lift the revocation only if its reason is known to be gone",
+			},
+		}
+	case errors.As(err, &integrity):
+		f.exit, f.code, f.message = exitIntegrity, "integrity.digest", integrity.Error()
+		f.hint = in.integrityHint(integrity)
+		f.details = integrityDetails{integrity.What, integrity.Expected, integrity.Found, integrity.Where, integrity.Causes}
+		found := string(integrity.Found)
+		if found == "" {
+			found = "(could not be computed: the files break a rule of packages)"
+		}
+		f.block = &block{
+			title:  "INTEGRITY FAILURE",
+			facts:  [][2]string{{"differs", integrity.What}, {"expected", string(integrity.Expected)}, {"found", found}, {"where", integrity.Where}},
+			causes: integrity.Causes,
+		}
+	case errors.As(err, &refusal):
+		f.exit, f.code = exitIntegrity, "package.unsafe"
+		f.details = unsafeDetails{refusal.Archive, refusal.Entry, string(refusal.Rule), refusal.Detail}
+	case errors.As(err, &malformed):
+		f.exit, f.code = exitIntegrity, "package.malformed"
+		d := malformedDetails{Where: malformed.Where, File: malformed.File, Problems: []problemData{}}
+		var invalid *manifest.Invalid
+		if errors.As(err, &invalid) {
+			for _, p := range invalid.Problems {
+				d.Problems = append(d.Problems, problemData{p.Path, p.Message})
+			}
+		}
+		f.details = d
+	case errors.As(err, &claimed):
+		f.exit, f.code = exitIntegrity, "package.claimed"
+		f.details = claimedDetails{claimed.ID, claimed.Dirs}
+	case errors.As(err, &wrong):
+		f.exit, f.code = exitIntegrity, "package.unexpected"
+		f.details = unexpectedDetails{wrong.Where, wrong.WantID, wrong.WantVersion, wrong.ID, wrong.Version}
+	default:
+		return false
+	}
+	return true
+}
+
+// integrityHint is the command that looks at what is there.
+func (in *invocation) integrityHint(e *pkgmgr.Integrity) string {
+	if in.subject != "" {
+		return in.next("review", in.subject)
+	}
+	if e.What == "archive digest" {
+		return in.next("review", e.Where)
+	}
+	return in.next("verify")
+}
+
+// classifyCall knows what can happen to a running plugin.
+func (in *invocation) classifyCall(err error, f *failure) bool {
+	var (
+		failed    *runtime.Failed
+		start     *process.StartError
+		unhealthy *runtime.Unhealthy
+		stopped   *runtime.Stopped
+	)
+	switch {
+	case errors.As(err, &failed):
+		f.exit, f.code, f.message = exitPlugin, string(failed.Fault.Code), failed.Error()
+		f.hint = in.next("logs", failed.ID)
+		f.details = faultyDetails{failed.ID, failed.Version, string(failed.Method), failed.Fault.Field, failed.Fault.Expected, failed.Fault.Found,
+			failed.Exit.String(), failed.Stderr}
+		for _, l := range failed.Stderr {
+			f.more = append(f.more, failed.ID+": "+l)
+		}
+	case errors.As(err, &start):
+		f.exit, f.code, f.message = exitPlugin, "plugin.start_failed", start.Error()
+	case errors.As(err, &unhealthy):
+		f.exit, f.code, f.hint = exitPlugin, "plugin.unhealthy", in.next("logs", unhealthy.ID)
+	case errors.As(err, &stopped):
+		f.exit, f.code, f.message = exitInterrupted, "interrupted", stopped.Error()
+		if errors.Is(err, pkgmgr.ErrCancelled) {
+			f.code = "cancelled"
+		}
+		if stopped.Operation != "" {
+			f.hint = in.next("operations", "show", stopped.Operation)
+		}
+		f.details = stoppedDetails{stopped.ID, stopped.Operation}
+	default:
+		return false
+	}
+	return true
+}
+
+// classifyDecision knows what waits for a person, and what a person has refused.
+func (in *invocation) classifyDecision(err error, f *failure) bool {
+	var (
+		needs     *pkgmgr.NeedsDecision
+		partial   *pkgmgr.PartialFingerprint
+		downgrade *pkgmgr.Downgrade
+		denied    *pkgmgr.Denied
+		scope     *pkgmgr.NotRequested
+		offered   *pkgmgr.NotOffered
+		missing   *pkgmgr.NotFound
+		several   *pkgmgr.Ambiguous
+		outcome   *pkgmgr.Outcome
+		foreign   *pkgmgr.ForeignDirectory
+	)
+	switch {
+	case errors.As(err, &needs):
+		f.exit = exitDecision
+		f.details = decisionDetails{needs.ID, needs.Version, needs.Package, string(needs.Status)}
+		f.hint = in.next("review", in.subjectOr(needs.ID))
+		switch needs.Status {
+		case pkgmgr.StatusTrusted:
+			f.code = "decision.disabled"
+		case pkgmgr.StatusChanged:
+			f.code = "decision.changed"
+		default:
+			f.code = "decision.untrusted"
+		}
+	case errors.As(err, &partial):
+		f.exit, f.code, f.hint = exitDecision, "decision.partial_fingerprint", in.next("review", in.subjectOr(partial.ID))
+	case errors.As(err, &downgrade):
+		f.exit, f.code = exitDecision, "decision.downgrade"
+		f.hint = in.again("--allow-downgrade")
+		f.details = downgradeDetails{downgrade.ID, downgrade.Installed, downgrade.Offered}
+	case errors.As(err, &denied):
+		f.exit = exitPermission
+		f.details = deniedDetails{denied.ID, string(denied.Scope), denied.Project, denied.ByLock}
+		switch {
+		case denied.Project != "":
+			f.code, f.hint = "permission.project", in.next("project", "trust", denied.Project)
+		case denied.ByLock != "":
+			f.code, f.hint = "permission.lock", in.next("show", denied.ID)
+		case denied.Scope != "":
+			f.code, f.hint = "permission.scope", in.next("enable", denied.ID, "--scope", string(denied.Scope))
+		default:
+			f.code, f.hint = "permission.changed", in.next("show", denied.ID)
+		}
+	case errors.As(err, &scope):
+		f.exit, f.code, f.hint = exitUsage, "scope.not_requested", in.next("review", in.subjectOr(scope.ID))
+		requested := make([]string, len(scope.Requested))
+		for i, s := range scope.Requested {
+			requested[i] = string(s)
+		}
+		f.details = scopeDetails{scope.ID, scope.Scope, requested}
+	case errors.As(err, &offered):
+		f.exit, f.code, f.hint = exitNotFound, "not_found.capability", in.next("show", offered.ID)
+	case errors.As(err, &missing):
+		f.exit, f.code = exitNotFound, "not_found."+strings.ReplaceAll(missing.Kind, " ", "_")
+		f.hint = in.missingHint(missing)
+		f.details = notFoundDetails{missing.Kind, missing.Name, missing.Near}
+	case errors.As(err, &several):
+		f.exit, f.code = exitUsage, "ambiguous"
+		f.details = ambiguousDetails{several.Ref, several.Candidates}
+		if ref, e := pkgmgr.ParseRef(several.Ref); e == nil && len(several.Candidates) > 0 {
+			f.hint = in.next("show", ref.ID)
+		}
+	case errors.As(err, &outcome):
+		f.code, f.hint = "operation.ended", in.next("operations", "show", outcome.Operation)
+		f.details = outcomeDetails{outcome.Operation, outcome.Key, outcome.State, outcome.Reason}
+	case errors.As(err, &foreign):
+		f.code = "directory.foreign"
+		f.details = foreignDetails{foreign.Path, foreign.ID}
+	default:
+		return false
+	}
+	return true
+}
+
+func (in *invocation) missingHint(e *pkgmgr.NotFound) string {
+	switch e.Kind {
+	case "plugin", "version":
+		if len(e.Near) > 0 {
+			return in.next("show", e.Near[0])
+		}
+		return in.next("list")
+	case "operation":
+		return in.next("operations", "list")
+	case "project":
+		return in.next("project", "list")
+	case "revocation":
+		if len(e.Near) > 0 {
+			return in.next("unrevoke", e.Near[0])
+		}
+	}
+	return ""
+}
+
+// classifyLock knows the lockfile and the project's other file.
+func (in *invocation) classifyLock(err error, f *failure) bool {
+	var (
+		drift    *pkgmgr.Drift
+		drifts   *pkgmgr.Drifts
+		stale    *pkgmgr.Stale
+		noSource *pkgmgr.NoSource
+		remote   *pkgmgr.RemoteSource
+		platform *pkgmgr.WrongPlatform
+		faults   lockfile.Faults
+	)
+	switch {
+	case errors.As(err, &drifts):
+		f.exit, f.code, f.message = exitLock, "lock.drift", fmt.Sprintf("%s: %d differences", drifts.Lock, len(drifts.Items))
+		f.hint = in.next("lock")
+		d := driftsDetails{Lock: drifts.Lock, Drifts: []driftDetails{}}
+		for _, i := range drifts.Items {
+			d.Drifts = append(d.Drifts, driftDetails{i.Lock, i.ID, i.What, i.Wanted, i.Found})
+			f.more = append(f.more, i.Error())
+		}
+		f.details = d
+	case errors.As(err, &stale):
+		f.exit, f.code, f.hint = exitLock, "lock.stale", in.next("lock")
+		f.details = mergeDetails{stale.Lock, newLockChanges(stale.Changes)}
+		for _, c := range stale.Changes {
+			f.more = append(f.more, c.String())
+		}
+	case errors.Is(err, pkgmgr.ErrNoLock):
+		f.exit, f.code, f.hint = exitLock, "lock.missing", in.next("lock")
+	case errors.Is(err, project.ErrNone):
+		f.exit, f.code = exitNotFound, "not_found.project_files"
+	case errors.As(err, &noSource):
+		f.exit, f.code = exitNotFound, "not_found.archive"
+	case errors.As(err, &remote):
+		f.code = "source.remote"
+	case errors.As(err, &platform):
+		f.exit, f.code = exitIntegrity, "package.platform"
+	case errors.As(err, &drift):
+		f.exit, f.code = exitLock, "lock.drift"
+		f.details = driftDetails{drift.Lock, drift.ID, drift.What, drift.Wanted, drift.Found}
+		switch drift.What {
+		case pkgmgr.DriftNotInstalled:
+			f.hint = in.next("ci")
+		case pkgmgr.DriftNotLocked:
+			f.hint = in.next("pin", drift.ID)
+		case pkgmgr.DriftPlatform:
+			f.hint = in.next("lock", "--platform", pkgmgr.HostPlatform())
+		}
+	case errors.Is(err, lockfile.ErrConflict):
+		f.exit, f.code, f.hint = exitLock, "lock.conflict", in.next("lock", "--merge")
+		f.details = faultDetails(err)
+		f.more = furtherFaults(err, f)
+	case errors.As(err, &faults):
+		f.exit, f.code, f.details = exitLock, "lock.invalid", faultDetails(err)
+		f.more = furtherFaults(err, f)
+	case errors.Is(err, lockfile.ErrNotLocked), errors.Is(err, lockfile.ErrPlatform):
+		f.exit, f.code = exitLock, "lock.entry"
+	case errors.Is(err, textfile.ErrForeign), errors.Is(err, textfile.ErrSymlink), errors.Is(err, textfile.ErrNotRegular):
+		f.exit, f.code = exitPermission, "permission.project_file"
+	default:
+		return false
+	}
+	return true
+}
+
+func faultDetails(err error) any {
+	d := invalidDetails{Faults: []faultData{}}
+	var faults lockfile.Faults
+	if errors.As(err, &faults) {
+		for _, s := range faults {
+			d.Faults = append(d.Faults, faultData{s.File, s.Line, s.Column, s.Message})
+		}
+	}
+	return d
+}
+
+// furtherFaults leaves the first fault as the message and returns the others.
+func furtherFaults(err error, f *failure) []string {
+	var faults lockfile.Faults
+	if !errors.As(err, &faults) {
+		return nil
+	}
+	f.message = faults[0].Error()
+	more := make([]string, 0, len(faults)-1)
+	for _, fault := range faults[1:] {
+		more = append(more, fault.Error())
+	}
+	return more
+}
+
+// classifyState knows the data directory and its database.
+func (in *invocation) classifyState(err error, f *failure) bool {
+	var (
+		busy       *pkgmgr.Busy
+		superseded *pkgmgr.Superseded
+		unsafe     *pkgmgr.UnsafeDirectory
+		readOnly   *pkgmgr.ReadOnly
+		key        *state.KeyError
+	)
+	switch {
+	case errors.As(err, &busy):
+		f.exit, f.code = exitBusy, "busy"
+		if busy.Operation != "" {
+			f.hint = in.next("operations", "show", busy.Operation)
+		}
+		f.details = busyDetails{busy.What, busy.Operation}
+	case errors.As(err, &key):
+		f.exit, f.code, f.hint = exitBusy, "busy", in.next("operations", "show", key.ID)
+		f.details = busyDetails{"idempotency key " + key.Key, key.ID}
+	case errors.Is(err, state.ErrBusy):
+		f.exit, f.code = exitBusy, "busy"
+	case errors.As(err, &superseded):
+		f.exit, f.code, f.hint = exitBusy, "busy.replaced", in.again()
+	case errors.As(err, &unsafe):
+		f.exit, f.code = exitPermission, "permission.data_dir"
+	case errors.As(err, &readOnly), errors.Is(err, state.ErrReadOnly):
+		f.exit, f.code = exitPermission, "permission.read_only"
+	case errors.Is(err, state.ErrMissing):
+		f.code, f.hint = "state.missing", in.next("doctor", "--repair")
+	case errors.Is(err, state.ErrCorrupt):
+		f.code, f.hint = "state.corrupt", in.next("doctor", "--repair")
+	case errors.Is(err, state.ErrNewer), errors.Is(err, state.ErrOlder):
+		f.code = "state.format"
+	default:
+		return false
+	}
+	return true
+}
+
+// again returns the command line as it was typed, with more flags.
+func (in *invocation) again(more ...string) string {
+	words := append([]string{in.env.Program}, in.env.Args...)
+	if i := slices.Index(words, "--"); i >= 0 {
+		return render.Command(slices.Concat(words[:i], more, words[i:])...)
+	}
+	return render.Command(append(words, more...)...)
+}
+
+// subjectOr returns the plugin as the user named it, else id.
+func (in *invocation) subjectOr(id string) string {
+	if in.subject != "" {
+		return in.subject
+	}
+	return id
 }
 
 // A usageError says that the command line cannot be understood.
@@ -59,72 +465,22 @@ func (in *invocation) usage(format string, args ...any) error {
 	return &usageError{message: fmt.Sprintf(format, args...), hint: []string{"help", in.entry.name}}
 }
 
-// classify is the only place that turns an error into an exit code, a stable
-// code, a hint and details.
-func (in *invocation) classify(err error) failure {
-	f := failure{exit: exitFailed, code: "failed", message: err.Error()}
-	var usage *usageError
-	switch {
-	case errors.As(err, &usage):
-		in.globals.json = wantsJSON(in.env.Args)
-		f.exit, f.code = exitUsage, "usage"
-		if usage.hint != nil {
-			f.hint = render.Command(append([]string{in.env.Program}, usage.hint...)...)
-		}
-		if usage.overview {
-			f.after = in.overview
-		}
-	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled) && in.interrupted():
-		f.exit, f.code, f.message = exitInterrupted, "interrupted", errInterrupted.Error()
-	}
-	return f
+// An unaskedError says that a person would have to be asked and nobody is there.
+type unaskedError struct {
+	question string
+	instead  string // the command that does it without a question
 }
 
-// interrupted reports whether a signal arrived.
-func (in *invocation) interrupted() bool { return in.ctx != nil && in.ctx.Err() != nil }
+func (e *unaskedError) Error() string { return e.question }
 
-// failText tells a failure on standard error.
-func (in *invocation) failText(f failure) {
-	style := in.style(2)
-	if f.after != nil {
-		p := &page{style: style, width: 0}
-		if in.env.Terminal(2) {
-			p.width = in.env.Width()
-		}
-		p.out = &in.text
-		f.after(p)
-		in.stderr("%s\n", render.Safe(in.text.String()))
-		in.text.Reset()
-	}
-	if f.quiet {
-		return
-	}
-	if f.block == nil {
-		in.stderr("%s %s\n", style.Mark(render.Bad, "switchyard:"), f.message)
-		if f.hint != "" {
-			in.stderr("  %s %s\n", style.Mark(render.Faint, "next:"), render.Safe(f.hint))
-		}
-		return
-	}
-	in.stderr("%s %s: %s\n", style.Mark(render.Bad, "switchyard:"), style.Mark(render.Bad, f.block.title), f.message)
-	width := len("next command")
-	for _, fact := range f.block.facts {
-		width = max(width, len(fact[0]))
-	}
-	label := func(s string) render.Safe {
-		return style.Mark(render.Faint, fmt.Sprintf("%-*s", width, s))
-	}
-	for _, fact := range f.block.facts {
-		in.stderr("  %s  %s\n", label(fact[0]), fact[1])
-	}
-	for i, cause := range f.block.causes {
-		name := ""
-		if i == 0 {
-			name = "likely causes"
-		}
-		in.stderr("  %s  - %s\n", label(name), cause)
-	}
-	if f.hint != "" {
-		in.stderr("  %s  %s\n", label("next command"), render.Safe(f.hint))
-	}
+// findings are a result that is a failure: its text has been shown, its data
+// become the details.
+type findings struct {
+	exit    int
+	code    string
+	message string
+	hint    string
+	data    any
 }
+
+func (e *findings) Error() string { return e.message }

@@ -18,9 +18,12 @@ type invocation struct {
 	globals globals
 	entry   *entry // nil until the command is known
 
-	ctx  context.Context // nil until a command asks for it
-	stop func()
-	bar  *bar // nil: none is drawn
+	ctx   context.Context // nil until a command asks for it
+	stop  func()
+	force chan struct{} // closed by a second interrupt; nil: that one ends the process
+	bar   *bar          // nil: none is drawn
+
+	subject string // the plugin as the user named it, for hints; "" where there is none
 
 	data     any          // for --json
 	text     bytes.Buffer // for stdout otherwise

@@ -88,7 +88,10 @@ var errInterrupted = errors.New("interrupted")
 // neither wait nor write never ask for it and leave signals their default action.
 func (in *invocation) context() context.Context {
 	if in.ctx == nil {
-		in.ctx, in.stop = in.env.Interrupts(context.Background())
+		in.ctx, in.stop = in.env.Interrupts(context.Background(), in.force)
 	}
 	return in.ctx
 }
+
+// interrupted reports whether a signal arrived.
+func (in *invocation) interrupted() bool { return in.ctx != nil && in.ctx.Err() != nil }

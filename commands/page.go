@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/switchyard-plugins/switchyard/commands/render"
 )
 
@@ -25,7 +27,7 @@ func (p *page) line(format string, args ...any) {
 func (p *page) title(s string) { p.line("%s", p.style.Mark(render.Strong, s)) }
 
 // fieldWidth is the column at which a field's value begins.
-const fieldWidth = 16
+const fieldWidth = 18
 
 // field writes a label and its value; nothing is cut.
 func (p *page) field(label, format string, args ...any) {
@@ -43,6 +45,17 @@ func (p *page) prose(indent int, s string) {
 	for _, l := range render.Wrap(s, width-indent) {
 		p.line("%s%s", render.Safe(pad), l)
 	}
+}
+
+// document writes JSON, indented and safe to show.
+func (p *page) document(v jsontext.Value) {
+	shown := v.Clone()
+	if err := shown.Indent(jsontext.WithIndent("  "), jsontext.EscapeForJS(true)); err != nil {
+		p.line("%s", v)
+		return
+	}
+	p.out.Write(render.JSON(shown))
+	p.out.WriteByte('\n')
 }
 
 // proseWidth is where prose breaks when there is no terminal to measure.

@@ -35,8 +35,48 @@ func groups() []group {
 // is asked for.
 func table() []entry {
 	return []entry{
-		{"completion", groupTool, "print the completion script of a shell", completionCommand, completionData{}},
+		{"init", groupAuthor, "begin a working, tested plugin project", initCommand, initData{}},
+		{"check", groupAuthor, "say what install would reject", checkCommand, checkData{}},
+		{"dev", groupAuthor, "call a plugin from its directory while you write it", devCommand, runData{}},
+		{"pack", groupAuthor, "write a directory as a deterministic archive", packCommand, packData{}},
+
+		{"install", groupPackage, "install packages, or what the project asks for", installCommand, installData{}},
+		{"use", groupPackage, "make an installed version the default", useCommand, useData{}},
+		{"uninstall", groupPackage, "remove a plugin or one version", uninstallCommand, uninstallData{}},
+		{"gc", groupPackage, "remove from the store what nothing refers to", gcCommand, gcData{}},
+		{"list", groupPackage, "list installed plugins and where each stands", listCommand, listData{}},
+		{"show", groupPackage, "show what is known about a plugin", showCommand, showData{}},
+		{"verify", groupPackage, "hash packages again and check them", verifyCommand, verifyData{}},
+
+		{"review", groupDecide, "show what to know before trusting a package", reviewCommand, reviewData{}},
+		{"approve", groupDecide, "review, trust and enable, asking on a terminal", approveCommand, enableData{}},
+		{"trust", groupDecide, "record that a package was reviewed", trustCommand, trustData{}},
+		{"enable", groupDecide, "grant scopes to a trusted plugin", enableCommand, enableData{}},
+		{"disable", groupDecide, "revoke every grant, keep the review", disableCommand, withdrawData{}},
+		{"untrust", groupDecide, "forget the review and every grant", untrustCommand, withdrawData{}},
+		{"revoke", groupDecide, "deny a package, whatever else says yes", revokeCommand, revokeData{}},
+		{"unrevoke", groupDecide, "lift a revocation", unrevokeCommand, unrevokeData{}},
+		{"project trust", groupDecide, "let plugins be called on a project", projectTrustCommand, projectTrustData{}},
+		{"project untrust", groupDecide, "take that back", projectUntrustCommand, projectUntrustData{}},
+		{"project list", groupDecide, "list trusted projects", projectListCommand, projectListData{}},
+
+		{"pin", groupLock, "write a reviewed plugin into the lock", pinCommand, pinData{}},
+		{"unpin", groupLock, "remove a plugin from the lock", unpinCommand, unpinData{}},
+		{"lock", groupLock, "bring the lock up to date, check or merge it", lockCommand, lockData{}},
+		{"ci", groupLock, "install exactly what the lock says", ciCommand, ciData{}},
+
+		{"run", groupRun, "call a plugin once", runCommand, runData{}},
+		{"actions", groupRun, "list the actions a plugin offers", actionsCommand, actionsData{}},
+		{"operations list", groupRun, "list recorded operations", operationsListCommand, operationsListData{}},
+		{"operations show", groupRun, "show an operation and its result", operationsShowCommand, operationsShowData{}},
+		{"operations cancel", groupRun, "ask a running operation to stop", operationsCancelCommand, operationsCancelData{}},
+		{"logs", groupRun, "show what a plugin wrote to standard error", logsCommand, logsData{}},
+		{"history", groupRun, "show what happened", historyCommand, historyData{}},
+
+		{"doctor", groupTool, "look for what is wrong here, and mend it", doctorCommand, doctorData{}},
+		{"env", groupTool, "print the settings in force", envCommand, envData{}},
 		{"version", groupTool, "print the version of this program", versionCommand, versionData{}},
+		{"completion", groupTool, "print the completion script of a shell", completionCommand, completionData{}},
 		{"help", groupTool, "explain a command", helpCommand, helpData{}},
 	}
 }

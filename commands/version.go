@@ -61,3 +61,11 @@ func thisVersion() versionData {
 	}
 	return v
 }
+
+// hostVersion is what plugins are told.
+func hostVersion() string {
+	if version != "" {
+		return version
+	}
+	return "devel"
+}

@@ -12,6 +12,7 @@ package schemas
 import (
 	"embed"
 	"io/fs"
+	"slices"
 	"strings"
 )
 
@@ -21,7 +22,7 @@ const Suffix = ".schema.json"
 // FS holds every schema: those of formats at its root, those of single commands
 // in the directory cli.
 //
-//go:embed *.schema.json
+//go:embed *.schema.json cli/*.schema.json
 var FS embed.FS
 
 // Get returns a copy of the schema with the given path in FS, such as
@@ -45,5 +46,6 @@ func Names() []string {
 	if err != nil {
 		panic(err) // what is embedded can be listed
 	}
+	slices.Sort(names) // a directory is listed before the file of its name
 	return names
 }

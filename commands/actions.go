@@ -1,0 +1,70 @@
+package commands
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+)
+
+type actionsData struct {
+	Plugin  string       `json:"plugin" doc:"The plugin's id."`
+	Version string       `json:"version" doc:"The package's version."`
+	Actions []actionData `json:"actions" doc:"What inspect offered."`
+}
+
+type actionData struct {
+	ID          string `json:"id" doc:"The action's name for run NAME operate."`
+	Name        string `json:"name" doc:"Its name for people."`
+	Description string `json:"description" doc:"What it does, in the plugin's words."`
+	Risk        string `json:"risk" doc:"How risky it is, in the plugin's words."`
+}
+
+func actionsCommand(in *invocation) *cli.Command {
+	var o runOptions
+	return &cli.Command{
+		ArgsUsage: "NAME",
+		Description: "Asks a plugin which actions it offers on a project. It is an inspect call: the same checks come first, and the same grants are " +
+			"needed.",
+		UsageText: "switchyard actions repo-facts --project .",
+		Flags: flags{
+			&cli.StringFlag{Name: "project", Destination: &o.project, Usage: "ask about the project in `DIR` (default: the working directory)"},
+			&cli.StringFlag{Name: "timeout", Destination: &o.timeout, Usage: "end the call after `DURATION` (default 15s)"},
+		},
+		Action: func(c *cli.Context) error {
+			ref, err := in.oneRef(c)
+			if err != nil {
+				return err
+			}
+			req, err := in.callRequest([]string{string(pkgmgr.MethodInspect)}, o)
+			if err != nil {
+				return err
+			}
+			host, lock, err := in.host()
+			if err != nil {
+				return err
+			}
+			req.Ref, req.Lock = ref, lock
+			r, err := host.Run(in.context(), *req)
+			if err != nil {
+				return err
+			}
+			data := actionsData{Plugin: r.ID, Version: r.Version}
+			for _, a := range r.Inspect.Actions {
+				data.Actions = append(data.Actions, actionData{a.ID, a.Name, a.Description, a.Risk})
+			}
+			in.show(data, func(p *page) {
+				if len(data.Actions) == 0 {
+					in.note("%s offers no actions here.", data.Plugin)
+					return
+				}
+				t := render.Table{Columns: []render.Column{{Title: "ACTION", Fixed: true}, {Title: "RISK"}, {Title: "DESCRIPTION"}}}
+				for _, a := range data.Actions {
+					t.Rows = append(t.Rows, []string{a.ID, a.Risk, a.Description})
+				}
+				p.table(t)
+			})
+			return nil
+		},
+	}
+}

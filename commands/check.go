@@ -1,0 +1,54 @@
+package commands
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+)
+
+type checkData struct {
+	ID          string        `json:"id" doc:"The plugin's id."`
+	Version     string        `json:"version" doc:"The package's version."`
+	Package     digest.Digest `json:"package" doc:"The package digest that an install would find."`
+	Fingerprint digest.Digest `json:"fingerprint" doc:"The digest of manifest and executable."`
+	Executable  string        `json:"executable" doc:"What the executable is."`
+	Files       int           `json:"files" doc:"The number of files that belong to the package."`
+	Bytes       int64         `json:"bytes" doc:"Their size together."`
+}
+
+func checkCommand(in *invocation) *cli.Command {
+	return &cli.Command{
+		ArgsUsage: "DIR|ARCHIVE",
+		Description: "Says what install would reject, before anyone installs it, and what would surprise you later. Nothing is installed or " +
+			"executed.",
+		UsageText: "switchyard check .\nswitchyard check dist/repo-facts-1.0.0.tar.zst",
+		Action: func(c *cli.Context) error {
+			args, err := in.arguments(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			h, err := in.home()
+			if err != nil {
+				return err
+			}
+			r, err := h.Check(in.context(), args[0])
+			if err != nil {
+				return err
+			}
+			for _, w := range r.Warnings {
+				in.warn("%s", w)
+			}
+			data := checkData{r.Manifest.ID, r.Manifest.Version, r.Package, r.Fingerprint, r.ExecutableKind, r.Files, r.Bytes}
+			in.report(data, func(p *page) {
+				p.line("%s %s can be installed.", p.style.Mark(render.Strong, data.ID), data.Version)
+				p.field("package", "%s", data.Package)
+				p.field("fingerprint", "%s", data.Fingerprint.Hex())
+				p.field("executable", "%s, %s", r.Manifest.Executable, data.Executable)
+				p.field("files", "%d, %s", data.Files, byteSize(data.Bytes))
+				p.next(in.next("pack", args[0]))
+			})
+			return nil
+		},
+	}
+}

@@ -1,0 +1,133 @@
+package commands
+
+import "github.com/switchyard-plugins/switchyard/schemas/digest"
+
+// What details hold, by error code.
+type (
+	revokedDetails struct {
+		ID      string        `json:"id"`
+		Version string        `json:"version"`
+		Package digest.Digest `json:"package"`
+		Denied  string        `json:"denied"`
+		Reason  string        `json:"reason"`
+	}
+	integrityDetails struct {
+		What     string        `json:"what"`
+		Expected digest.Digest `json:"expected"`
+		Found    digest.Digest `json:"found"`
+		Where    string        `json:"where"`
+		Causes   []string      `json:"causes"`
+	}
+	unsafeDetails struct {
+		Archive string `json:"archive"`
+		Entry   string `json:"entry"`
+		Rule    string `json:"rule"`
+		Detail  string `json:"detail"`
+	}
+	malformedDetails struct {
+		Where    string        `json:"where"`
+		File     string        `json:"file"`
+		Problems []problemData `json:"problems"`
+	}
+	problemData struct {
+		Member  string `json:"member"`
+		Message string `json:"message"`
+	}
+	claimedDetails struct {
+		ID          string   `json:"id"`
+		Directories []string `json:"directories"`
+	}
+	unexpectedDetails struct {
+		Where         string `json:"where"`
+		WantedID      string `json:"wantedId"`
+		WantedVersion string `json:"wantedVersion"`
+		ID            string `json:"id"`
+		Version       string `json:"version"`
+	}
+	decisionDetails struct {
+		ID      string        `json:"id"`
+		Version string        `json:"version"`
+		Package digest.Digest `json:"package"`
+		Status  string        `json:"status"`
+	}
+	downgradeDetails struct {
+		ID        string `json:"id"`
+		Installed string `json:"installed"`
+		Offered   string `json:"offered"`
+	}
+	deniedDetails struct {
+		ID      string `json:"id"`
+		Scope   string `json:"scope"`
+		Project string `json:"project"`
+		Lock    string `json:"lock"`
+	}
+	scopeDetails struct {
+		ID        string   `json:"id"`
+		Scope     string   `json:"scope"`
+		Requested []string `json:"requested"`
+	}
+	notFoundDetails struct {
+		Kind string   `json:"kind"`
+		Name string   `json:"name"`
+		Near []string `json:"near"`
+	}
+	ambiguousDetails struct {
+		Reference string          `json:"reference"`
+		Packages  []digest.Digest `json:"packages"`
+	}
+	outcomeDetails struct {
+		Operation string `json:"operation"`
+		Key       string `json:"idempotencyKey"`
+		State     string `json:"state"`
+		Reason    string `json:"reason"`
+	}
+	foreignDetails struct {
+		Path string `json:"path"`
+		ID   string `json:"id"`
+	}
+	driftDetails struct {
+		Lock   string `json:"lock"`
+		ID     string `json:"id"`
+		What   string `json:"what"`
+		Wanted string `json:"wanted"`
+		Found  string `json:"found"`
+	}
+	invalidDetails struct {
+		Faults []faultData `json:"faults"`
+	}
+	faultData struct {
+		File    string `json:"file"`
+		Line    int    `json:"line"`
+		Column  int    `json:"column"`
+		Message string `json:"message"`
+	}
+	driftsDetails struct {
+		Lock   string         `json:"lock"`
+		Drifts []driftDetails `json:"drifts"`
+	}
+	mergeDetails struct {
+		Lock    string       `json:"lock"`
+		Changes []lockChange `json:"changes"`
+	}
+	existsDetails struct {
+		Path string `json:"path"`
+	}
+	faultyDetails struct {
+		ID       string   `json:"id"`
+		Version  string   `json:"version"`
+		Method   string   `json:"method"`
+		Field    string   `json:"field"`
+		Expected string   `json:"expected"`
+		Found    string   `json:"found"`
+		Exit     string   `json:"exit"`
+		Stderr   []string `json:"stderr"`
+	}
+	stoppedDetails struct {
+		ID        string `json:"id"`
+		Operation string `json:"operation"`
+	}
+	busyDetails struct {
+		What      string `json:"what"`
+		Operation string `json:"operation"`
+	}
+)

@@ -1,0 +1,125 @@
+package commands
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/runtime/process"
+)
+
+type doctorData struct {
+	Checks   []checkedData `json:"checks" doc:"What was looked at."`
+	Kernel   []checkedData `json:"kernel" doc:"What this system can guarantee about the processes of plugins."`
+	Repaired *repairedData `json:"repaired" doc:"What --repair mended, or null."`
+}
+
+type checkedData struct {
+	Check      string `json:"check" doc:"What was looked at."`
+	OK         bool   `json:"ok" doc:"Whether it is as it should be."`
+	Detail     string `json:"detail" doc:"What was found."`
+	Repairable bool   `json:"repairable" doc:"Whether --repair mends it."`
+}
+
+type repairedData struct {
+	DatabaseAside string      `json:"databaseAside" doc:"Where a damaged database was moved, empty where there was none."`
+	Recorded      []movedData `json:"recorded" doc:"Packages of the store that were recorded again, untrusted."`
+	LostCalls     int         `json:"lostCalls" doc:"Operations that nobody supervised any more."`
+}
+
+func doctorCommand(in *invocation) *cli.Command {
+	var repair bool
+	return &cli.Command{
+		Description: "Looks at the data directory, its database and every installed package, and says what this system can guarantee about the " +
+			"processes of plugins. It changes nothing unless --repair is given.\n\n" +
+			"--repair starts a new database where the old one is lost or damaged. All trust, grants and trusted projects are gone then; " +
+			"revocations and quarantine stand.",
+		UsageText: "switchyard doctor\nswitchyard doctor --repair",
+		Flags: flags{
+			&cli.BoolFlag{Name: "repair", Destination: &repair, Usage: "mend what can be mended"},
+		},
+		Action: func(c *cli.Context) error {
+			if _, err := in.arguments(c, 0, 0); err != nil {
+				return err
+			}
+			return in.doctor(repair)
+		},
+	}
+}
+
+func (in *invocation) doctor(repair bool) error {
+	dir, err := in.dataDir()
+	if err != nil {
+		return err
+	}
+	ctx := in.context()
+	data := doctorData{}
+	if repair {
+		if data.Repaired, err = in.repair(ctx, dir); err != nil {
+			return err
+		}
+	}
+	bad, mendable := 0, false
+	for _, f := range pkgmgr.Diagnose(ctx, dir) {
+		data.Checks = append(data.Checks, checkedData(f))
+		if !f.OK {
+			bad++
+			mendable = mendable || f.Repairable
+		}
+	}
+	for _, c := range process.Guarantees() {
+		data.Kernel = append(data.Kernel, checkedData{Check: c.Name, OK: c.Holds, Detail: c.Detail})
+	}
+	in.show(data, func(p *page) { p.doctor(data) })
+	if bad == 0 {
+		return nil
+	}
+	f := &findings{exit: exitFailed, code: "doctor.findings", message: "not everything is as it should be", data: data}
+	if mendable {
+		f.hint = in.next("doctor", "--repair")
+	}
+	return f
+}
+
+func (in *invocation) repair(ctx context.Context, dir string) (*repairedData, error) {
+	r, err := pkgmgr.Repair(ctx, dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress()})
+	if err != nil {
+		return nil, err
+	}
+	h, err := in.home()
+	if err != nil {
+		return nil, err
+	}
+	return &repairedData{r.DatabaseAside, newMovedData(r.Recorded), r.LostCalls}, in.sweep(h)
+}
+
+func (p *page) doctor(d doctorData) {
+	if r := d.Repaired; r != nil {
+		if r.DatabaseAside != "" {
+			p.line("Moved the damaged database to %s", filepath.Base(r.DatabaseAside))
+		}
+		for _, m := range r.Recorded {
+			p.line("Recorded %s %s again, untrusted", m.ID, m.Version)
+		}
+		if r.LostCalls > 0 {
+			p.line("Marked %d operations as abandoned", r.LostCalls)
+		}
+	}
+	p.checks(d.Checks)
+	p.line("")
+	p.title("Processes of plugins on this system")
+	p.checks(d.Kernel)
+}
+
+func (p *page) checks(list []checkedData) {
+	for _, c := range list {
+		word, mark := "ok", render.Good
+		if !c.OK {
+			word, mark = "no", render.Bad
+		}
+		p.line("%s  %s: %s", p.style.Mark(mark, word), c.Check, c.Detail)
+	}
+}

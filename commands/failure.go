@@ -1,0 +1,72 @@
+package commands
+
+import (
+	"fmt"
+
+	"github.com/switchyard-plugins/switchyard/commands/render"
+)
+
+// A failure is an error as its reader meets it.
+type failure struct {
+	exit    int
+	code    string   // stable, for programs: "integrity.digest"
+	message string   // one sentence, as the error says it; foreign
+	hint    string   // the exact next command, "" where none helps
+	details any      // facts for --json; nil: none
+	block   *block   // set for failures that must look like nothing else
+	more    []string // further sentences of the same kind; foreign
+	after   func(*page)
+}
+
+// A block is how integrity, signature and revocation failures are told.
+type block struct {
+	title  string // "INTEGRITY FAILURE"
+	facts  [][2]string
+	causes []string
+}
+
+// failText tells a failure on standard error.
+func (in *invocation) failText(f failure) {
+	style := in.style(2)
+	if f.after != nil {
+		p := &page{style: style, width: 0}
+		if in.env.Terminal(2) {
+			p.width = in.env.Width()
+		}
+		p.out = &in.text
+		f.after(p)
+		in.stderr("%s\n", render.Safe(in.text.String()))
+		in.text.Reset()
+	}
+	if f.block == nil {
+		in.stderr("%s %s\n", style.Mark(render.Bad, "switchyard:"), f.message)
+		for _, m := range f.more {
+			in.stderr("  %s\n", m)
+		}
+		if f.hint != "" {
+			in.stderr("  %s %s\n", style.Mark(render.Faint, "next:"), render.Safe(f.hint))
+		}
+		return
+	}
+	in.stderr("%s %s: %s\n", style.Mark(render.Bad, "switchyard:"), style.Mark(render.Bad, f.block.title), f.message)
+	width := len("next command")
+	for _, fact := range f.block.facts {
+		width = max(width, len(fact[0]))
+	}
+	label := func(s string) render.Safe {
+		return style.Mark(render.Faint, fmt.Sprintf("%-*s", width, s))
+	}
+	for _, fact := range f.block.facts {
+		in.stderr("  %s  %s\n", label(fact[0]), fact[1])
+	}
+	for i, cause := range f.block.causes {
+		name := ""
+		if i == 0 {
+			name = "likely causes"
+		}
+		in.stderr("  %s  - %s\n", label(name), cause)
+	}
+	if f.hint != "" {
+		in.stderr("  %s  %s\n", label("next command"), render.Safe(f.hint))
+	}
+}

@@ -1,0 +1,91 @@
+package commands
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+)
+
+// dataDir resolves the data directory in force; nothing is created.
+func (in *invocation) dataDir() (string, error) {
+	return pkgmgr.DataDir(in.globals.dataDir, in.getenv)
+}
+
+// getenv is os.Getenv of the invocation's Env.
+func (in *invocation) getenv(name string) string {
+	v, _ := in.env.LookupEnv(name)
+	return v
+}
+
+// home opens the data directory in force, after what killed commands left behind
+// was cleaned up.
+func (in *invocation) home() (*pkgmgr.Home, error) {
+	dir, err := in.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress()})
+	if err != nil {
+		return nil, err
+	}
+	return h, in.sweep(h)
+}
+
+// progress shows long work as a bar on a terminal, as lines under --verbose.
+func (in *invocation) progress() pkgmgr.Progress {
+	p := pkgmgr.Progress{
+		Stage: func(name string) { in.detail("%s", name) },
+		Note:  func(text string) { in.note("%s", text) },
+	}
+	if in.bar == nil {
+		in.bar = in.newBar()
+	}
+	if b := in.bar; b != nil {
+		p.Stage = func(name string) {
+			in.detail("%s", name)
+			b.enter(name)
+		}
+		p.Bytes = b.advance
+	}
+	return p
+}
+
+// ref reads a plugin's name and remembers it for hints.
+func (in *invocation) ref(s string) (pkgmgr.Ref, error) {
+	ref, err := pkgmgr.ParseRef(s)
+	if err != nil {
+		return ref, in.usage("%v", err)
+	}
+	in.subject = s
+	return ref, nil
+}
+
+// oneRef is the single argument NAME of a command.
+func (in *invocation) oneRef(c *cli.Context) (pkgmgr.Ref, error) {
+	args, err := in.arguments(c, 1, 1)
+	if err != nil {
+		return pkgmgr.Ref{}, err
+	}
+	return in.ref(args[0])
+}
+
+// lock reads the lock of the project that the working directory belongs to; nil
+// where there is none.
+func (in *invocation) lock() (*pkgmgr.Lock, error) {
+	dir, err := in.env.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	return pkgmgr.ReadLock(dir)
+}
+
+// site opens the data directory and the project's lock: what most commands about
+// one plugin work on.
+func (in *invocation) site() (*pkgmgr.Home, *pkgmgr.Lock, error) {
+	h, err := in.home()
+	if err != nil {
+		return nil, nil, err
+	}
+	lock, err := in.lock()
+	return h, lock, err
+}

@@ -1,0 +1,42 @@
+package commands
+
+import (
+	"context"
+	"errors"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+	"github.com/switchyard-plugins/switchyard/runtime"
+)
+
+// host returns what runs plugins, and the lock that they run under. It must be
+// asked for before context: a second interrupt then ends a call at once instead
+// of the process.
+func (in *invocation) host() (*runtime.Host, *pkgmgr.Lock, error) {
+	in.force = make(chan struct{})
+	h, lock, err := in.site()
+	if err != nil {
+		return nil, nil, err
+	}
+	host := in.hostOf(h)
+	host.Force = in.force
+	return host, lock, nil
+}
+
+func (in *invocation) hostOf(h *pkgmgr.Home) *runtime.Host {
+	return &runtime.Host{Home: h, Version: hostVersion(), Lookup: in.env.LookupEnv, Now: in.env.Now}
+}
+
+// sweep ends what killed commands left running and records their operations as
+// abandoned.
+func (in *invocation) sweep(h *pkgmgr.Home) error {
+	ended, err := in.hostOf(h).Recover(context.Background())
+	if ended > 0 {
+		in.note("Ended %d processes that a killed command had left behind.", ended)
+	}
+	var readOnly *pkgmgr.ReadOnly
+	if errors.Is(err, state.ErrReadOnly) || errors.As(err, &readOnly) {
+		return nil // what cannot be recorded is left for a command that can
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package commands
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/commands/scaffold"
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+)
+
+type initData struct {
+	Directory string   `json:"directory" doc:"Where the project is."`
+	ID        string   `json:"id" doc:"The plugin's id."`
+	Language  string   `json:"language" doc:"The language of the project."`
+	Files     []string `json:"files" doc:"What was written, relative to the directory."`
+}
+
+type initOptions struct{ language, id, name, module, sdk string }
+
+func initCommand(in *invocation) *cli.Command {
+	var o initOptions
+	return &cli.Command{
+		ArgsUsage: "DIR",
+		Description: "Writes a plugin project that works: a plugin with an inspect and an operate action, a manifest, and tests that hold it to the " +
+			"protocol. Nothing is overwritten.",
+		UsageText: "switchyard init my-plugin --lang go\nswitchyard init . --lang go --id file-count --name 'File count'",
+		Flags: flags{
+			&cli.StringFlag{Name: "lang", Destination: &o.language, Usage: "the `LANGUAGE`: " + strings.Join(scaffold.Languages(), ", ")},
+			&cli.StringFlag{Name: "id", Destination: &o.id, Usage: "the plugin's `ID` (default: the directory's name)"},
+			&cli.StringFlag{Name: "name", Destination: &o.name, Usage: "the plugin's `NAME` for people (default: the id)"},
+			&cli.StringFlag{Name: "module", Destination: &o.module, Usage: "the Go module's `PATH` (default: example.com/ID)"},
+			&cli.StringFlag{Name: "sdk", Destination: &o.sdk, Usage: "use the SDK in `DIR`, a checkout of this program's source"},
+		},
+		Action: func(c *cli.Context) error {
+			args, err := in.arguments(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			return in.init(args[0], o)
+		},
+	}
+}
+
+func (in *invocation) init(dir string, o initOptions) error {
+	if o.language == "" {
+		return in.usage("--lang is missing: there is %s", strings.Join(scaffold.Languages(), ", "))
+	}
+	known := false
+	for _, l := range scaffold.Languages() {
+		known = known || l == o.language
+	}
+	if !known {
+		return in.usage("--lang: no template for %q; there is %s", o.language, strings.Join(scaffold.Languages(), ", "))
+	}
+	p := scaffold.Project{Language: o.language, ID: o.id, Name: o.name, Module: o.module, Version: sdkVersion()}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if p.ID == "" {
+		p.ID = filepath.Base(abs)
+	}
+	if err := manifest.CheckID(p.ID); err != nil {
+		return in.usage("the id %q %v; name it with --id", p.ID, err)
+	}
+	if p.Name == "" {
+		p.Name = p.ID
+	}
+	if p.Module == "" {
+		p.Module = "example.com/" + p.ID
+	}
+	if o.sdk != "" {
+		if p.SDK, err = filepath.Abs(o.sdk); err != nil {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(p.SDK, "sdk", "plugin")); err != nil {
+			return in.usage("--sdk: %s holds no sdk/plugin", o.sdk)
+		}
+	}
+	files, err := scaffold.Write(dir, p)
+	if err != nil {
+		return err
+	}
+	data := initData{abs, p.ID, p.Language, files}
+	in.report(data, func(page *page) {
+		page.line("Wrote %s into %s:", page.style.Mark(render.Strong, p.ID), dir)
+		for _, f := range files {
+			page.line("  %s", f)
+		}
+		page.line("")
+		page.line("%s %s", page.style.Mark(render.Faint, "Next:"), render.Safe("cd "+render.Word(dir)+" && go mod tidy && make build test"))
+	})
+	return nil
+}
+
+// sdkVersion is the released module that a new project needs: that of this
+// program.
+func sdkVersion() string {
+	v := thisVersion().Version
+	if v == "devel" {
+		return "v0.0.0"
+	}
+	if !strings.HasPrefix(v, "v") {
+		v = "v" + v
+	}
+	return v
+}

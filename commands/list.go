@@ -1,0 +1,107 @@
+package commands
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+)
+
+type listData struct {
+	Packages []packageData `json:"packages" doc:"Sorted by id, the default version first."`
+}
+
+func listCommand(in *invocation) *cli.Command {
+	var all bool
+	return &cli.Command{
+		Description: "Lists installed plugins with where each stands. A broken package is listed with its error and hides no other. " +
+			"Nothing of a package is executed.",
+		UsageText: "switchyard list\nswitchyard list --all --json",
+		Flags: flags{
+			&cli.BoolFlag{Name: "all", Destination: &all, Usage: "list the versions that are not the default, too"},
+		},
+		Action: func(c *cli.Context) error {
+			if _, err := in.arguments(c, 0, 0); err != nil {
+				return err
+			}
+			infos, err := in.packages(all)
+			if err != nil {
+				return err
+			}
+			data := listData{}
+			for _, i := range infos {
+				data.Packages = append(data.Packages, newPackageData(i))
+			}
+			in.show(data, func(p *page) {
+				if len(data.Packages) == 0 {
+					in.note("No plugins are installed.")
+					return
+				}
+				p.packages(data.Packages)
+			})
+			return nil
+		},
+	}
+}
+
+// packages lists what is installed, under the lock of the working directory's
+// project where there is one.
+func (in *invocation) packages(all bool) ([]pkgmgr.Info, error) {
+	h, lock, err := in.site()
+	if err != nil {
+		return nil, err
+	}
+	return h.List(in.context(), lock, all)
+}
+
+func (p *page) packages(list []packageData) {
+	t := render.Table{
+		Columns: []render.Column{{Title: "NAME", Fixed: true}, {Title: "VERSION"}, {Title: "STATUS", Fixed: true}, {Title: "GRANTED"}, {Title: "NOTE"}},
+		Paint: func(row, column int) render.Mark {
+			if column == 2 {
+				return statusMark(list[row].Status)
+			}
+			return render.Plain
+		},
+	}
+	for _, d := range list {
+		t.Rows = append(t.Rows, []string{d.ID, d.Version, d.Status, strings.Join(d.GrantedScopes, " "), d.remark()})
+	}
+	p.table(t)
+}
+
+// remark is the one thing worth knowing about a package beside its status.
+func (d packageData) remark() string {
+	var parts []string
+	switch {
+	case d.Error != "":
+		parts = append(parts, d.Error)
+	case d.Revocation != nil:
+		parts = append(parts, d.Revocation.Reason)
+	}
+	if d.Locked {
+		parts = append(parts, "locked")
+	}
+	if d.GrantedByLock {
+		parts = append(parts, "granted by the lock")
+	}
+	if !d.Default && d.Revocation == nil {
+		parts = append(parts, "not the default")
+	}
+	if d.Health != nil && d.Health.Status != "healthy" {
+		parts = append(parts, d.Health.Status)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func statusMark(status string) render.Mark {
+	switch pkgmgr.Status(status) {
+	case pkgmgr.StatusEnabled:
+		return render.Good
+	case pkgmgr.StatusBroken, pkgmgr.StatusRevoked, pkgmgr.StatusChanged:
+		return render.Bad
+	}
+	return render.Warn
+}

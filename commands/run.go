@@ -1,0 +1,173 @@
+package commands
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/urfave/cli/v2"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/runtime"
+	"github.com/switchyard-plugins/switchyard/sdk/plugin"
+)
+
+type runData struct {
+	Call     string         `json:"call" doc:"The call's id; of operate also the operation's."`
+	Plugin   string         `json:"plugin" doc:"The plugin's id."`
+	Version  string         `json:"version" doc:"The package's version."`
+	Method   string         `json:"method" doc:"What was called." enum:"health|inspect|operate"`
+	Granted  []string       `json:"granted" doc:"The scopes that the plugin was started with."`
+	Replayed bool           `json:"replayed" doc:"Whether this is the recorded result of an earlier operation with the same key."`
+	Dev      bool           `json:"dev" doc:"Whether it ran in the author's loop."`
+	Result   jsontext.Value `json:"result" doc:"The plugin's answer, as the protocol defines it for the method."`
+}
+
+type runOptions struct {
+	project, timeout, key, input string
+}
+
+// maxInput bounds --input in bytes: a message of the protocol has no room for more.
+const maxInput = 1 << 20
+
+func runCommand(in *invocation) *cli.Command {
+	var o runOptions
+	return &cli.Command{
+		ArgsUsage: "NAME health|inspect|operate [ACTION]",
+		Description: "Calls a plugin once in a fresh supervised process and prints its answer as JSON. Before anything is started, revocation, trust, " +
+			"grants, the project's trust and the package's digests are checked.\n\n" +
+			"health asks whether it is well; inspect what it sees in a project; operate performs one of the actions that inspect offers, as a " +
+			"recorded operation that can be cancelled from elsewhere.",
+		UsageText: "switchyard run repo-facts health\n" +
+			"switchyard run repo-facts inspect --project ~/src/app\n" +
+			"switchyard run repo-facts operate write-inventory --input @input.json\n" +
+			"echo '{}' | switchyard run repo-facts operate write-inventory --input -",
+		Flags: runFlags(&o),
+		Action: func(c *cli.Context) error {
+			args, err := in.arguments(c, 2, 3)
+			if err != nil {
+				return err
+			}
+			ref, err := in.ref(args[0])
+			if err != nil {
+				return err
+			}
+			req, err := in.callRequest(args[1:], o)
+			if err != nil {
+				return err
+			}
+			host, lock, err := in.host()
+			if err != nil {
+				return err
+			}
+			req.Ref, req.Lock = ref, lock
+			result, err := host.Run(in.context(), *req)
+			if err != nil {
+				return err
+			}
+			return in.answered(req.Method, result, reviewedMode)
+		},
+	}
+}
+
+func runFlags(o *runOptions) flags {
+	return flags{
+		&cli.StringFlag{Name: "project", Destination: &o.project, Usage: "call it on the project in `DIR` (default: the working directory)"},
+		&cli.StringFlag{Name: "input", Destination: &o.input, Usage: "the action's input: `JSON`, @FILE, - for standard input, or env:NAME"},
+		&cli.StringFlag{Name: "timeout", Destination: &o.timeout, Usage: "end the call after `DURATION` (default 15s)"},
+		&cli.StringFlag{Name: "idempotency-key", Destination: &o.key, Usage: "perform an operation with this `KEY` once only"},
+	}
+}
+
+// callRequest reads "health", "inspect" or "operate ACTION" and the flags.
+func (in *invocation) callRequest(words []string, o runOptions) (*runtime.Request, error) {
+	req := &runtime.Request{IdempotencyKey: o.key}
+	req.Method = pkgmgr.Method(words[0])
+	operate := req.Method == pkgmgr.MethodOperate
+	switch {
+	case req.Method != pkgmgr.MethodHealth && req.Method != pkgmgr.MethodInspect && !operate:
+		return nil, in.usage("unknown method %q: say health, inspect or operate", words[0])
+	case operate && len(words) < 2:
+		return nil, in.usage("operate needs the name of an action")
+	case !operate && len(words) > 1:
+		return nil, in.usage("unexpected argument %q after %s", words[1], words[0])
+	case !operate && (o.input != "" || o.key != ""):
+		return nil, in.usage("--input and --idempotency-key belong to operate")
+	}
+	if o.timeout != "" {
+		d, err := time.ParseDuration(o.timeout)
+		if err != nil || d <= 0 {
+			return nil, in.usage("--timeout: %q is not a duration such as 30s or 2m", o.timeout)
+		}
+		req.Timeout = d
+	}
+	if operate {
+		req.Action = words[1]
+		req.Input = []byte("{}")
+		if o.input != "" {
+			var err error
+			if req.Input, err = in.content("input", o.input, maxInput); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if req.Method == pkgmgr.MethodHealth {
+		if o.project != "" {
+			return nil, in.usage("health has no project")
+		}
+		return req, nil
+	}
+	dir := o.project
+	if dir == "" {
+		var err error
+		if dir, err = in.env.Getwd(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	req.Project, err = pkgmgr.ResolveProject(dir)
+	return req, err
+}
+
+type runMode int
+
+const (
+	reviewedMode runMode = iota
+	devMode              // the author's loop
+)
+
+// answered prints what a call brought. An operation that did not wholly succeed is
+// a failure that still has a result.
+func (in *invocation) answered(method pkgmgr.Method, r *runtime.Result, mode runMode) error {
+	var answer any
+	switch {
+	case r.Health != nil:
+		answer = r.Health
+	case r.Inspect != nil:
+		answer = r.Inspect
+	default:
+		answer = r.Operate
+	}
+	raw, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	for _, w := range r.Warnings {
+		in.warn("%s", w)
+	}
+	data := runData{Call: r.Call, Plugin: r.ID, Version: r.Version, Method: string(method), Granted: words(r.Granted),
+		Replayed: r.Replayed, Dev: mode == devMode, Result: jsontext.Value(raw)}
+	in.show(data, func(p *page) { p.document(data.Result) })
+	if r.Operate == nil {
+		return nil
+	}
+	switch r.Operate.Status {
+	case plugin.PartiallySucceeded:
+		return &findings{exit: exitPartial, code: "operation.partially_succeeded", message: "the operation succeeded in part: " + r.Operate.Summary,
+			hint: in.next("operations", "show", r.Call), data: data}
+	case plugin.Failed:
+		return &findings{exit: exitPlugin, code: "operation.failed", message: "the operation failed: " + r.Operate.Summary,
+			hint: in.next("operations", "show", r.Call), data: data}
+	}
+	return nil
+}

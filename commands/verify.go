@@ -1,0 +1,167 @@
+package commands
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+)
+
+type verifyData struct {
+	Verified int            `json:"verified" doc:"How many are signed, and everything about them holds."`
+	Unsigned int            `json:"unsigned" doc:"How many have right digests and no signature."`
+	Skipped  int            `json:"skipped" doc:"How many could not be checked wholly."`
+	Failed   int            `json:"failed" doc:"How many failed."`
+	Packages []verifiedData `json:"packages" doc:"Every package that was looked at."`
+}
+
+type verifiedData struct {
+	ID         string        `json:"id" doc:"The plugin's id, empty where the package cannot be read."`
+	Version    string        `json:"version" doc:"The package's version."`
+	Package    digest.Digest `json:"package" doc:"The package digest that was expected."`
+	Where      string        `json:"where" doc:"What was read."`
+	Verdict    string        `json:"verdict" doc:"The outcome." enum:"verified|unsigned|skipped|failed"`
+	Digests    string        `json:"digests" doc:"Of the files, against what was recorded." enum:"verified|unsigned|skipped|failed"`
+	Signature  string        `json:"signature" doc:"Of the archive." enum:"verified|unsigned|skipped|failed"`
+	Revocation string        `json:"revocation" doc:"Against the local revocations." enum:"verified|unsigned|skipped|failed"`
+	Reason     string        `json:"reason" doc:"Why a check was skipped or failed, else empty."`
+}
+
+func verifyCommand(in *invocation) *cli.Command {
+	var (
+		strict bool
+		sha256 string
+	)
+	return &cli.Command{
+		ArgsUsage: "[NAME[@VERSION]...|ARCHIVE]",
+		Description: "Hashes packages again, all installed ones or those that are named, and says of each whether its digests are the recorded " +
+			"ones, whether it is signed, and whether it is revoked. An archive is read against the rules of packages. A check that was not made " +
+			"is counted as skipped, never as passed.",
+		UsageText: "switchyard verify\nswitchyard verify repo-facts --strict\nswitchyard verify repo-facts.zip --sha256 9f86d081884c7d65…",
+		Flags: flags{
+			&cli.BoolFlag{Name: "strict", Destination: &strict, Usage: "fail on anything but verified"},
+			&cli.StringFlag{Name: "sha256", Destination: &sha256, Usage: "the archive must have this `DIGEST`"},
+		},
+		Action: func(c *cli.Context) error {
+			args, err := in.arguments(c, 0, -1)
+			if err != nil {
+				return err
+			}
+			list, err := in.verify(args, sha256)
+			if err != nil {
+				return err
+			}
+			return in.verified(list, strict)
+		},
+	}
+}
+
+func (in *invocation) verify(args []string, sha256 string) ([]pkgmgr.Verification, error) {
+	if len(args) == 1 && isPath(args[0]) {
+		var want digest.Digest
+		if sha256 != "" {
+			var err error
+			if want, err = digest.Parse(sha256); err != nil {
+				return nil, in.usage("--sha256: %v", err)
+			}
+		}
+		h, err := in.home()
+		if err != nil {
+			return nil, err
+		}
+		v, err := h.VerifyArchive(in.context(), args[0], want)
+		return []pkgmgr.Verification{v}, err
+	}
+	if sha256 != "" {
+		return nil, in.usage("--sha256 goes with exactly one archive")
+	}
+	var refs []pkgmgr.Ref
+	for _, a := range args {
+		ref, err := in.ref(a)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, ref)
+	}
+	h, lock, err := in.site()
+	if err != nil {
+		return nil, err
+	}
+	return h.Verify(in.context(), refs, lock)
+}
+
+// verified prints the verdicts. The worst of them decides: a failure keeps the
+// exit code and the block that its error has by itself.
+func (in *invocation) verified(list []pkgmgr.Verification, strict bool) error {
+	data := verifyData{}
+	var failure error
+	for _, v := range list {
+		d := verifiedData{v.ID, v.Version, v.Package, v.Where, string(v.Verdict), string(v.Digests), string(v.Signature), string(v.Revocation), v.Reason}
+		if v.Err != nil {
+			d.Reason = v.Err.Error()
+			if failure == nil {
+				failure = v.Err
+				in.subject = v.ID
+			}
+		}
+		switch v.Verdict {
+		case pkgmgr.Verified:
+			data.Verified++
+		case pkgmgr.Unsigned:
+			data.Unsigned++
+		case pkgmgr.Skipped:
+			data.Skipped++
+		default:
+			data.Failed++
+		}
+		data.Packages = append(data.Packages, d)
+	}
+	in.show(data, func(p *page) { p.verified(data) })
+	switch {
+	case failure != nil:
+		return &verifyFailure{failure, data}
+	case strict && data.Unsigned+data.Skipped > 0:
+		return &findings{exit: exitEvidence, code: "evidence.missing", data: data,
+			message: "--strict: not every package is verified"}
+	}
+	return nil
+}
+
+// A verifyFailure is the first failure among the verdicts, which go along.
+type verifyFailure struct {
+	error
+	data verifyData
+}
+
+func (e *verifyFailure) Unwrap() error { return e.error }
+
+func (p *page) verified(data verifyData) {
+	if len(data.Packages) > 0 {
+		t := render.Table{
+			Columns: []render.Column{{Title: "NAME"}, {Title: "VERSION"}, {Title: "VERDICT", Fixed: true}, {Title: "DIGESTS", Fixed: true},
+				{Title: "SIGNATURE", Fixed: true}, {Title: "REVOCATION", Fixed: true}, {Title: "WHY"}},
+			Paint: func(row, column int) render.Mark {
+				if column != 2 {
+					return render.Plain
+				}
+				switch pkgmgr.Verdict(data.Packages[row].Verdict) {
+				case pkgmgr.Verified:
+					return render.Good
+				case pkgmgr.Failed:
+					return render.Bad
+				}
+				return render.Warn
+			},
+		}
+		for _, d := range data.Packages {
+			name := d.ID
+			if name == "" {
+				name = d.Where
+			}
+			t.Rows = append(t.Rows, []string{name, d.Version, d.Verdict, d.Digests, d.Signature, d.Revocation, d.Reason})
+		}
+		p.table(t)
+	}
+	p.line("verified %d, unsigned %d, skipped %d, failed %d", data.Verified, data.Unsigned, data.Skipped, data.Failed)
+}
