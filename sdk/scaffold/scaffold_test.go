@@ -1,0 +1,128 @@
+package scaffold
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/switchyard-plugins/switchyard/sdk/plugin"
+	"github.com/switchyard-plugins/switchyard/sdk/plugin/plugintest"
+)
+
+func sample(t *testing.T) Project {
+	t.Helper()
+	sdk, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Project{Language: "go", ID: "my-plugin", Name: `Say "hi" \o/ <now>`, Module: "example.com/me/my-plugin", SDK: sdk}
+}
+
+// TestProjectWorks writes a project and does what its Makefile does, without a
+// network and without editing anything first.
+func TestProjectWorks(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new project")
+	p := sample(t)
+	files, err := Write(dir, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{".gitignore", ".switchyardignore", "Makefile", "README.md", "go.mod", "main.go", "main_test.go", "plugin.json"}
+	if !slices.Equal(files, want) {
+		t.Errorf("wrote %q", files)
+	}
+	for _, flags := range []string{"", "-mod=mod"} {
+		for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}, {"build", "-o", "bin/my-plugin", "."}} {
+			c := exec.Command("go", args...)
+			c.Dir = dir
+			c.Env = append(os.Environ(), "GOFLAGS="+flags, "GOPROXY=off", "GOWORK=off")
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Fatalf("GOFLAGS=%s go %s: %v\n%s", flags, strings.Join(args, " "), err, out)
+			}
+		}
+	}
+	plugintest.Run(t, plugintest.Config{Package: dir})
+
+	text, err := os.ReadFile(filepath.Join(dir, "plugin.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := plugin.ParseManifest(text); err != nil || m.ID != p.ID || m.Name != p.Name || m.Executable != "bin/my-plugin" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, left := range []string{starterID, starterName, starterModule} {
+			if strings.Contains(string(text), left) {
+				t.Errorf("%s still says %q", name, left)
+			}
+		}
+	}
+}
+
+func TestReleasedSDK(t *testing.T) {
+	p := sample(t)
+	p.SDK, p.Version = "", "v1.2.3"
+	files, err := p.render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f.name == "go.mod" && f.text != "module example.com/me/my-plugin\n\ngo 1.26.0\n\nrequire "+sdkModule+" v1.2.3\n" {
+			t.Errorf("go.mod:\n%s", f.text)
+		}
+	}
+}
+
+func TestWriteOverwritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "plugin.json"), []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var exists *Exists
+	if _, err := Write(dir, sample(t)); !errors.As(err, &exists) || exists.Path != filepath.Join(dir, "plugin.json") {
+		t.Errorf("plugin.json exists: %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+	// Other files do not matter: a project may be started in a directory that
+	// holds, say, .git.
+	other := t.TempDir()
+	if err := os.Mkdir(filepath.Join(other, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Write(other, sample(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestProjectIsChecked(t *testing.T) {
+	for name, change := range map[string]func(*Project){
+		"language":         func(p *Project) { p.Language = "cobol" },
+		"id":               func(p *Project) { p.ID = "My Plugin" },
+		"name":             func(p *Project) { p.Name = "" },
+		"line in the name": func(p *Project) { p.Name = "a\nb" },
+		"no module":        func(p *Project) { p.Module = "" },
+		"module":           func(p *Project) { p.Module = "a\nreplace x => y" },
+		"relative SDK":     func(p *Project) { p.SDK = "../sdk" },
+		"version":          func(p *Project) { p.SDK, p.Version = "", "latest" },
+	} {
+		p := sample(t)
+		change(&p)
+		dir := filepath.Join(t.TempDir(), "new")
+		if files, err := Write(dir, p); err == nil {
+			t.Errorf("%s: wrote %q", name, files)
+		}
+		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the directory was made", name)
+		}
+	}
+}
