@@ -240,8 +240,9 @@ func (s *scanner) text() (string, error) {
 		case c < 0x20:
 			return "", s.fail(CodeSyntax, s.pos, "a control character in a string")
 		default:
-			r, n := rune(c), 1
+			n := 1
 			if c >= utf8.RuneSelf {
+				var r rune
 				r, n = utf8.DecodeRune(s.data[s.pos:])
 				if r == utf8.RuneError && n == 1 {
 					return "", s.fail(CodeUnicode, s.pos, "not UTF-8")
