@@ -325,7 +325,7 @@ func refusedZips() []refused {
 		{"zip: overlap by length", change(func(e *zipped) { e.packed = ptr(uint32(len(packed) + 5)) }), RuleUnlisted, "b"},
 		{"zip: two names for one entry", change(func(e *zipped) { e.offset = ptr(uint32(0)) }), RuleUnlisted, "plugin.json"},
 		{"zip: entry inside another", zipOf(zipped{name: "outer", contents: string(plain[:one])}, zipped{name: m.name, contents: m.contents, method: m.method, offset: ptr(uint32(zipLocalLen + 5))}), RuleUnlisted, "outer"},
-		{"zip: entry in the directory", change(func(e *zipped) { e.offset = ptr(uint32(1 << 20)) }), RuleUnlisted, "plugin.json"},
+		{"zip: entry in the directory", change(func(e *zipped) { e.offset = ptr(uint32(1 << 20)) }), RuleUnlisted, "b"},
 		{"zip: data before", append([]byte("#!/bin/sh\n"), plain...), RuleFormat, ""},
 		{"zip: zip before", append(bytes.Clone(plain), plain...), RuleUnlisted, ""},
 		{"zip: data before, offsets corrected", append([]byte("PK\x03\x04"), zipFile{prefix: "hidden", entries: []zipped{m}}.bytes()...), RuleUnlisted, ""},

@@ -64,6 +64,7 @@ type stream struct {
 	srcErr  error // what reading the file failed with
 	in      io.Reader
 	out     int64 // bytes decoded
+	frame   *zstdFrame // what decoder reads
 	decoder *zstd.Decoder
 }
 
@@ -76,7 +77,8 @@ func openStream(ctx context.Context, src *os.File, size int64, c container, o Op
 	case containerZstd:
 		// One goroutine decodes faster than several hand blocks to each other;
 		// the other processor hashes and writes.
-		d, err := zstd.NewReader(&zstdFrame{in: raw, maxWindow: s.limits.ZstdWindow},
+		s.frame = &zstdFrame{in: raw, maxWindow: s.limits.ZstdWindow}
+		d, err := zstd.NewReader(s.frame,
 			zstd.WithDecoderConcurrency(1),
 			zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(max(s.limits.ZstdWindow, zstd.MinWindowSize)),
@@ -105,6 +107,11 @@ func (s *stream) Read(p []byte) (int, error) {
 	s.out += int64(n)
 	if r := s.limits.ratio(s.out, s.size); r != nil {
 		return 0, r
+	}
+	if err == io.EOF && s.frame != nil {
+		// The decoder takes an end before or within the first header for one
+		// of the data.
+		err = s.frame.atEnd()
 	}
 	if err != nil && err != io.EOF {
 		err = s.explain(err)

@@ -70,8 +70,11 @@ func readZip(src io.ReaderAt, size int64, l Limits) ([]zipEntry, error) {
 	}
 	slices.SortFunc(entries, func(a, b zipEntry) int { return cmp.Compare(a.header, b.header) })
 	first := end.directory
-	if len(entries) > 0 {
+	if n := len(entries); n > 0 {
 		first = entries[0].header
+		if last := entries[n-1]; last.header > end.directory {
+			return nil, refuse(last.name, RuleUnlisted, "its data are beyond the central directory")
+		}
 	}
 	if first != 0 {
 		return nil, refuse("", RuleUnlisted, "%d bytes precede the first entry", first)

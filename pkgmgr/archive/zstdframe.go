@@ -42,6 +42,15 @@ func (z *zstdFrame) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// atEnd returns io.EOF if the frame, and with it the file, has been read to its
+// end.
+func (z *zstdFrame) atEnd() error {
+	if z.state != zstdEnd || z.pass > 0 {
+		return io.ErrUnexpectedEOF
+	}
+	return z.advance()
+}
+
 // advance reads ahead what comes next in the frame and sets how much to pass.
 func (z *zstdFrame) advance() error {
 	switch z.state {
