@@ -195,7 +195,15 @@ func (h *Home) Logs(ctx context.Context, id string, after uint64, limit int) (li
 // Bury records that the supervisor of a call died: its operation, if it was one,
 // is abandoned with an unknown effect. The caller has ended the call's processes.
 func (h *Home) Bury(ctx context.Context, callID string) error {
-	err := h.state.Update(ctx, func(tx *state.Tx) error {
+	if err := h.abandon(ctx, callID); err != nil {
+		return err
+	}
+	return h.removeMarker(callID)
+}
+
+// abandon ends a running operation of which nobody knows how it went.
+func (h *Home) abandon(ctx context.Context, callID string) error {
+	return h.state.Update(ctx, func(tx *state.Tx) error {
 		op, err := optional(tx.Operation(callID))
 		if err != nil || op == nil || op.State != state.Running {
 			return err
@@ -209,10 +217,6 @@ func (h *Home) Bury(ctx context.Context, callID string) error {
 		e.Project, e.Operation = op.ProjectRoot, op.ID
 		return tx.AppendEvent(e)
 	})
-	if err != nil {
-		return err
-	}
-	return h.removeMarker(callID)
 }
 
 // RecordAfter adds what a call showed after its record was written: log lines, and
