@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/switchyard-plugins/switchyard/commands/scaffold"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/sdk/scaffold"
 )
 
 // values returns what can stand as the next argument of a command after the

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
-	"github.com/switchyard-plugins/switchyard/commands/scaffold"
 	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/lockfile/textfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
@@ -18,6 +17,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/runtime"
 	"github.com/switchyard-plugins/switchyard/runtime/process"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/sdk/scaffold"
 )
 
 // Exit codes; docs/exit-codes.md explains them.

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,8 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
-	"github.com/switchyard-plugins/switchyard/commands/scaffold"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/sdk/scaffold"
 )
 
 type initData struct {
@@ -82,6 +83,10 @@ func (in *invocation) init(dir string, o initOptions) error {
 		}
 	}
 	files, err := scaffold.Write(dir, p)
+	var invalid *manifest.Invalid
+	if errors.As(err, &invalid) {
+		return in.usage("%v", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -52,12 +52,14 @@ func (in *invocation) parse(args []string) (*line, error) {
 		switch {
 		case p.given["version"]:
 			name = "version"
+			p.flags = slices.DeleteFunc(p.flags, func(f string) bool { return f == "--version" })
 		case p.given["help"]:
 			return &line{help: true}, nil
 		default:
 			return nil, &usageError{message: "no command given", overview: true, hint: []string{"help"}}
 		}
 	}
+	delete(p.known, "version") // it stands alone
 	if seconds := family(name); len(seconds) > 0 {
 		position := p.next
 		if err := p.untilWord(); err != nil {

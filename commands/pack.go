@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
 
@@ -35,6 +36,11 @@ func packCommand(in *invocation) *cli.Command {
 			args, err := in.arguments(c, 1, 1)
 			if err != nil {
 				return err
+			}
+			if platform != "" {
+				if err := lockfile.CheckPlatform(platform); err != nil {
+					return in.usage("--platform: %v", err)
+				}
 			}
 			h, err := in.home()
 			if err != nil {
