@@ -17,9 +17,10 @@ const killSignal = "SIGKILL"
 
 // handle is the operating system's side of one child.
 type handle struct {
-	pid   int
-	pidfd *os.File // in the runtime poller, or nil where the kernel has none
-	marks marks
+	pid    int
+	thread int      // the supervising thread, whose child it is
+	pidfd  *os.File // in the runtime poller, or nil where the kernel has none
+	marks  marks
 }
 
 // runsByInode reports whether the kernel can execute f from its descriptor
@@ -56,12 +57,16 @@ func (h *handle) start(spec Spec, byPath bool, p *pipes) error {
 		// Fd makes these descriptors blocking, which is what programs expect.
 		Files: []uintptr{p.childStdin.Fd(), p.childStdout.Fd(), p.childStderr.Fd()},
 		Sys: &syscall.SysProcAttr{
-			Setsid:    true, // own group and session: no terminal signal, no controlling terminal
+			// A group of its own, so that the terminal's interrupt reaches this
+			// process only. Not a session: that would put the child into a
+			// scheduling group of its own, which doubles its start on a busy machine.
+			Setpgid:   true,
 			Pdeathsig: syscall.SIGKILL,
 			PidFD:     &pidfd,
 		},
 	}
 	h.marks = newMarks(spec.CallID)
+	h.thread = unix.Gettid()
 	var err error
 	withLimitMark(limitMark(spec.CallID), func() {
 		h.pid, err = forkExec(path, argv, attr)
@@ -122,10 +127,11 @@ func (h *handle) exited(flag int) bool {
 	}
 }
 
-// kill ends the child and its process group. The child leads a session, so it
-// cannot leave the group. The caller holds the lock that reap is called under.
+// kill ends the child and its process group, which the child may have left. The
+// caller holds the lock that reap is called under.
 func (h *handle) kill() {
 	_ = unix.Kill(-h.pid, unix.SIGKILL)
+	_ = unix.Kill(h.pid, unix.SIGKILL)
 }
 
 // reap ends the rest of the group, in one step that no fork escapes, and

@@ -12,8 +12,7 @@ import (
 const killSignal = "SIGKILL"
 
 // handle is the operating system's side of one child. These systems offer a
-// session and a process group and nothing that would bring back a descendant
-// which leaves them.
+// process group and nothing that would bring back a descendant which leaves it.
 type handle struct {
 	process *os.Process
 	state   *os.ProcessState
@@ -27,7 +26,7 @@ func (h *handle) start(spec Spec, _ bool, p *pipes) error {
 		Dir:   spec.Dir,
 		Env:   append(spec.Env[:len(spec.Env):len(spec.Env)], MarkVariable+"="+spec.CallID),
 		Files: []*os.File{p.childStdin, p.childStdout, p.childStderr},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	}
 	for wait := time.Millisecond; ; wait *= 2 {
 		child, err := os.StartProcess(spec.Path, append([]string{spec.Path}, spec.Args...), attr)

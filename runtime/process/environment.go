@@ -39,26 +39,24 @@ func Environment(host func(name string) (string, bool), protocol string, directo
 }
 
 func safePath(path string, directories []string) string {
+	seen := make(sightings)
 	excluded := make([]string, 0, 2*len(directories))
 	for _, dir := range directories {
 		if dir == "" {
 			continue
 		}
 		excluded = append(excluded, filepath.Clean(dir))
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
+		if real, linked := seen.resolve(dir); linked {
 			excluded = append(excluded, real)
 		}
 	}
-	known := make(map[string]writability)
 	var kept []string
 	for _, entry := range filepath.SplitList(path) {
-		if !filepath.IsAbs(entry) || inAny(excluded, entry) || exposed(entry, known) {
+		if !filepath.IsAbs(entry) || inAny(excluded, entry) || seen.exposed(entry) {
 			continue
 		}
-		if real, err := filepath.EvalSymlinks(entry); err == nil && real != filepath.Clean(entry) {
-			if inAny(excluded, real) || exposed(real, known) {
-				continue
-			}
+		if real, linked := seen.resolve(entry); linked && (inAny(excluded, real) || seen.exposed(real)) {
+			continue
 		}
 		kept = append(kept, entry)
 	}
@@ -84,16 +82,31 @@ const (
 	open                           // add and replace entries
 )
 
+// A sighting is what was found at a path.
+type sighting struct {
+	writability
+	link bool // the path itself is a symbolic link; writability is its target's
+}
+
+// sightings remembers them: the entries of a PATH have most of their parents in
+// common.
+type sightings map[string]sighting
+
+func (seen sightings) at(path string) sighting {
+	s, ok := seen[path]
+	if !ok {
+		s = look(path)
+		seen[path] = s
+	}
+	return s
+}
+
 // exposed reports whether others can put a file into dir, or put a directory
 // of theirs in its place.
-func exposed(dir string, known map[string]writability) bool {
+func (seen sightings) exposed(dir string) bool {
 	exists := false // dir, or what of it was seen so far
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
-		w, ok := known[at]
-		if !ok {
-			w = writableByOthers(at)
-			known[at] = w
-		}
+		w := seen.at(at).writability
 		switch {
 		case w == open, w == sticky && (!exists || at == filepath.Clean(dir)):
 			return true
@@ -102,6 +115,19 @@ func exposed(dir string, known map[string]writability) bool {
 		}
 		if at == filepath.Dir(at) {
 			return false
+		}
+	}
+}
+
+// resolve returns the real path of dir if there is a symbolic link in it.
+func (seen sightings) resolve(dir string) (real string, linked bool) {
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		if seen.at(at).link {
+			real, err := filepath.EvalSymlinks(dir)
+			return real, err == nil
+		}
+		if at == filepath.Dir(at) {
+			return "", false
 		}
 	}
 }

@@ -4,15 +4,22 @@ package process
 
 import "os"
 
-func writableByOthers(dir string) writability {
-	info, err := os.Stat(dir)
+func look(path string) sighting {
+	var s sighting
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode()&os.ModeSymlink != 0 {
+		s.link = true
+		info, err = os.Stat(path)
+	}
 	switch {
 	case err != nil:
-		return missing
+		s.writability = missing
 	case info.Mode().Perm()&0o002 == 0:
-		return closed
+		s.writability = closed
 	case info.Mode()&os.ModeSticky != 0:
-		return sticky
+		s.writability = sticky
+	default:
+		s.writability = open
 	}
-	return open
+	return s
 }

@@ -2,11 +2,12 @@ package process
 
 import "os"
 
-// writableByOthers only tells whether dir exists: Windows keeps the matter in
-// access control lists, which the package does not read.
-func writableByOthers(dir string) writability {
-	if _, err := os.Stat(dir); err != nil {
-		return missing
+// look does not tell who may write: Windows keeps the matter in access control
+// lists, which the package does not read.
+func look(path string) sighting {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return sighting{writability: missing}
 	}
-	return closed
+	return sighting{writability: closed, link: info.Mode()&(os.ModeSymlink|os.ModeIrregular) != 0}
 }

@@ -40,8 +40,8 @@ var limitMu sync.Mutex
 
 // withLimitMark runs start while this process's own soft limit is mark, so that
 // the child has it from its first instruction. A child that other code starts
-// in that moment has it too; it is told apart by its session (see orphans). If
-// the hard limit is lower than the mark, start runs without one.
+// in that moment has it too; orphans tells it apart. If the hard limit is lower
+// than the mark, start runs without one.
 func withLimitMark(mark uint64, start func()) {
 	limitMu.Lock()
 	defer limitMu.Unlock()
@@ -56,12 +56,11 @@ func withLimitMark(mark uint64, start func()) {
 }
 
 // on reports whether the process carries one of the marks.
-func (m marks) on(pid int) bool {
+func (m marks) on(pid int) bool { return m.inLimit(pid) || m.inEnvironment(pid) }
+
+func (m marks) inLimit(pid int) bool {
 	var limit unix.Rlimit
-	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &limit) == nil && m.limits[limit.Cur] {
-		return true
-	}
-	return m.inEnvironment(pid)
+	return unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &limit) == nil && m.limits[limit.Cur]
 }
 
 // maxEnvironment bounds what is read of a process's environment; Linux itself

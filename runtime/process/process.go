@@ -1,5 +1,5 @@
 // Package process supervises one child process at a time: it starts exactly the
-// file that the caller opened and hashed, in a session of its own with a given
+// file that the caller opened and hashed, in a process group of its own with a given
 // environment, drains and redacts its stderr, and ends the whole tree of its
 // descendants, whatever they did to escape, before it reports the exit.
 //
@@ -16,7 +16,8 @@
 //
 // Start makes the whole process a child subreaper for its remaining life.
 // Programs that use this package must not wait for arbitrary children
-// (wait4(-1)); children that they start themselves are left alone.
+// (wait4(-1)); children that they start themselves are left alone, unless they
+// put one into a process group of its own in the very moment of a Start.
 package process
 
 import (

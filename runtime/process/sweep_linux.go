@@ -77,7 +77,7 @@ func (m marks) find() []target {
 		}
 		t := target{pid: pid, pidfd: fd}
 		// Once more, now that the process is held; and a zombie is no target.
-		if o, ok := status(pid); !ok || o.dead || !m.on(pid) {
+		if o, _, ok := readStat(pid); !ok || o.dead || !m.on(pid) {
 			t.close()
 			continue
 		}

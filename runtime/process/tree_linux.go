@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,7 +31,7 @@ func (h *handle) endTree(deadline time.Time) (ended, survivors int) {
 		}
 		clean = 0
 		for _, o := range orphans {
-			if o.group > 1 && o.session != ownSession() {
+			if o.group > 1 && o.group != ownGroup() {
 				_ = unix.Kill(-o.group, unix.SIGKILL) // no fork of a group member escapes this
 			}
 			_ = unix.Kill(o.pid, unix.SIGKILL)
@@ -46,19 +47,22 @@ func (h *handle) endTree(deadline time.Time) (ended, survivors int) {
 
 // An orphan is a marked child of this process.
 type orphan struct {
-	pid, group, session int
-	dead                bool // exited, not yet reaped
+	pid, group int
+	dead       bool // exited, not yet reaped
 }
 
-// orphans lists this process's children that belong to the call. A process of
-// this very session is never one: the call's child began a new session and
-// nothing can come back from there, while children that other code of this
-// process starts usually stay in it.
+// orphans lists this process's children that belong to the call.
+//
+// Children that other code of this process started are left alone: they have
+// the mark in their limit only if they were started in the very moment in which
+// the call's child was (see withLimitMark), they usually stay in this process's
+// group, and the kernel lists them under the thread that started them, while
+// orphans come to the main thread.
 func (h *handle) orphans() []orphan {
 	var found []orphan
-	for _, pid := range children() {
-		o, ok := status(pid)
-		if ok && o.session != ownSession() && h.marks.on(pid) {
+	for _, pid := range childrenOf(os.Getpid(), h.thread) {
+		o, _, ok := readStat(pid)
+		if ok && (h.marks.inEnvironment(pid) || h.marks.inLimit(pid) && o.group != ownGroup()) {
 			found = append(found, o)
 		}
 	}
@@ -72,22 +76,20 @@ func noChildren() bool {
 	return errors.Is(err, unix.ECHILD)
 }
 
-func ownSession() int {
-	sid, _ := unix.Getsid(0)
-	return sid
-}
+func ownGroup() int { return unix.Getpgrp() }
 
-// children lists the pids of this process's children, zombies included.
-func children() []int {
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return nil
-	}
+// childrenOf lists the children, zombies included, that the kernel lists under
+// the given threads of this process. Where it lists none at all, for want of
+// CONFIG_PROC_CHILDREN, all children of the process are.
+func childrenOf(threads ...int) []int {
 	var pids []int
-	for _, task := range tasks {
-		list, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
-		if errors.Is(err, os.ErrNotExist) && task.Name() == strconv.Itoa(os.Getpid()) {
-			return childrenByScan()
+	for _, thread := range slices.Compact(threads) {
+		path := "/proc/self/task/" + strconv.Itoa(thread)
+		list, err := os.ReadFile(path + "/children")
+		if errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Lstat(path); err == nil {
+				return childrenByScan()
+			}
 		}
 		for field := range bytes.FieldsSeq(list) {
 			if pid, err := strconv.Atoi(string(field)); err == nil {
@@ -126,12 +128,7 @@ func allProcesses() []int {
 	return pids
 }
 
-func status(pid int) (orphan, bool) {
-	o, _, ok := readStat(pid)
-	return o, ok
-}
-
-// readStat reads state, parent, group and session from /proc/PID/stat. The
+// readStat reads state, parent and group from /proc/PID/stat. The
 // command name before them is in parentheses and may contain anything.
 func readStat(pid int) (o orphan, parent int, ok bool) {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -143,7 +140,7 @@ func readStat(pid int) (o orphan, parent int, ok bool) {
 		return orphan{}, 0, false
 	}
 	fields := bytes.Fields(line[end+1:])
-	if len(fields) < 4 {
+	if len(fields) < 3 {
 		return orphan{}, 0, false
 	}
 	number := func(i int) int {
@@ -151,7 +148,7 @@ func readStat(pid int) (o orphan, parent int, ok bool) {
 		return n
 	}
 	state := fields[0][0]
-	o = orphan{pid: pid, group: number(2), session: number(3), dead: state == 'Z' || state == 'X'}
+	o = orphan{pid: pid, group: number(2), dead: state == 'Z' || state == 'X'}
 	return o, number(1), true
 }
 
@@ -205,7 +202,7 @@ func pollPidfd(fd int, deadline time.Time) bool {
 // awaitExitByStat serves kernels without pidfd_open.
 func awaitExitByStat(pid int, deadline time.Time) bool {
 	for {
-		o, ok := status(pid)
+		o, _, ok := readStat(pid)
 		if !ok || o.dead {
 			return true
 		}

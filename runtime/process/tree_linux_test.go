@@ -135,10 +135,10 @@ func awaitPids(t testing.TB, path string) []string {
 }
 
 // TestStrangersAreLeftAlone runs other children of this process beside calls
-// that leave daemons behind: in this session, in one of their own, marked by a
-// call that is not in question, and an orphan that came back to this process.
+// that leave daemons behind: in this process's group, in one of their own, in a
+// session of their own, all with the mark of another call. It does not run in
+// parallel, so that none is started in the moment of another test's Start.
 func TestStrangersAreLeftAlone(t *testing.T) {
-	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -175,9 +175,8 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestOwnSession holds that the child can neither be reached by the terminal's
-// signals nor reach the terminal.
-func TestOwnSession(t *testing.T) {
+// TestOwnGroup holds that the terminal's signals do not reach the child.
+func TestOwnGroup(t *testing.T) {
 	t.Parallel()
 	s := spec(t, "good")
 	c := start(t, s)
@@ -190,8 +189,8 @@ func TestOwnSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if group, session, terminal := fields[2], fields[3], fields[4]; group != pids[0] || session != pids[0] || terminal != "0" {
-		t.Errorf("pid %s: group %s, session %s, terminal %s", pids[0], group, session, terminal)
+	if group := fields[2]; group != pids[0] {
+		t.Errorf("pid %s is in group %s", pids[0], group)
 	}
 	finish(c)
 }

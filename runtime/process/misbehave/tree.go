@@ -26,14 +26,6 @@ func tree(how ...string) behaviour {
 	}}
 }
 
-func crashing(b behaviour) behaviour {
-	return behaviour{method: func(p *plugin, a answer) { b.method(p, a); exit(7) }}
-}
-
-func hanging(b behaviour) behaviour {
-	return behaviour{method: func(p *plugin, a answer) { p.daemon("setsid", "double", "hold"); hang() }}
-}
-
 // daemon starts a leaf as how says and returns when it runs.
 func (p *plugin) daemon(how ...string) {
 	if slices.Contains(how, "double") {

@@ -1,10 +1,9 @@
-package process_test
+package call_test
 
 import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -14,11 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/switchyard-plugins/switchyard/runtime/call"
 	"github.com/switchyard-plugins/switchyard/runtime/process"
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
 
-// A minimal plugin in Go: it answers every line with one of about the size of
-// a real answer. The blob brings the executable to about 2 MB.
+// benchPlugin is a minimal plugin in Go of about 2 MB. It answers the first
+// line with the identity of benchManifest and any other with its health.
 const benchPlugin = `package main
 
 import (
@@ -33,10 +36,21 @@ func main() {
 		if _, err := in.ReadSlice('\n'); err != nil {
 			return
 		}
-		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":{\"status\":\"healthy\",\"checkedAt\":\"2024-01-01T00:00:00Z\"}}\n", n)
+		result := "{\"status\":\"healthy\",\"checkedAt\":\"2024-01-01T00:00:00Z\"}"
+		if n == 1 {
+			result = "{\"protocolVersion\":\"switchyard.plugin/v1\",\"plugin\":{\"schemaVersion\":\"switchyard.plugin-manifest/v1\"," +
+				"\"id\":\"bench\",\"name\":\"Bench\",\"version\":\"1.0.0\",\"protocolVersion\":\"switchyard.plugin/v1\"," +
+				"\"capabilities\":[\"project.inspect\"],\"requestedScopes\":[\"project.metadata.read\"]},\"grantedScopes\":[\"project.metadata.read\"]}"
+		}
+		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":%s}\n", n, result)
 	}
 }
 `
+
+var benchManifest = manifest.Manifest{
+	SchemaVersion: manifest.SchemaVersion, ID: "bench", Name: "Bench", Version: "1.0.0", ProtocolVersion: manifest.Protocol,
+	Capabilities: []manifest.Capability{manifest.CapabilityInspect}, RequestedScopes: []manifest.Scope{manifest.ScopeMetadataRead},
+}
 
 const (
 	benchRequest1 = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"switchyard.plugin/v1","hostVersion":"1.0.0","grantedScopes":["project.metadata.read"]}}` + "\n"
@@ -58,7 +72,7 @@ func buildBenchPlugin(b *testing.B) string {
 }
 
 // BenchmarkCall interleaves a bare exchange with a supervised one that hashes
-// the executable and builds the environment, and reports medians and ratio.
+// the executable, builds the environment and reads strictly, and reports medians and ratio.
 func BenchmarkCall(b *testing.B) {
 	program := buildBenchPlugin(b)
 	var bare, supervised []time.Duration
@@ -109,28 +123,37 @@ func bareCall(b *testing.B, program string) {
 }
 
 func supervisedCall(b *testing.B, program string) {
+	ctx, cancel := context.WithTimeout(context.Background(), call.DefaultTimeout)
+	defer cancel()
 	f, err := os.Open(program)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	h := sha256.New()
-	if os.Getenv("NOHASH") == "" {
-		if _, err := io.CopyBuffer(h, struct{ io.Reader }{f}, make([]byte, 64<<10)); err != nil {
-			b.Fatal(err)
-		}
+	if _, err := io.CopyBuffer(struct{ io.Writer }{sha256.New()}, struct{ io.Reader }{f}, make([]byte, 64<<10)); err != nil {
+		b.Fatal(err)
 	}
+	dir := filepath.Dir(program)
 	child, err := process.Start(process.Spec{
-		Executable: f, Path: program, Dir: filepath.Dir(program),
-		Env:    process.Environment(os.LookupEnv, "switchyard.plugin/v1", filepath.Dir(program), "/"),
-		CallID: fmt.Sprintf("bench-%x", h.Sum(nil)[:8]),
+		Executable: f, Path: program, Dir: dir, CallID: uuid.NewString(),
+		Env: process.Environment(os.LookupEnv, manifest.Protocol, dir, "/home/somebody/project"),
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	exchange(b, child.Stdin, bufio.NewReader(child.Stdout))
-	if exit := child.Finish(context.Background(), process.DefaultGrace); !exit.Clean() {
+	defer child.Stdout.Close()
+	client := call.New(child.Stdin, child.Stdout)
+	if err := client.Initialize(ctx, call.Hello{HostVersion: "1.0.0", Identity: benchManifest.Identity(), Grants: benchManifest.RequestedScopes}); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := client.Health(ctx); err != nil {
+		b.Fatal(err)
+	}
+	child.Stdin.Close()
+	if err := client.End(ctx); err != nil {
+		b.Fatal(err)
+	}
+	if exit := child.Finish(ctx, process.DefaultGrace); !exit.Clean() {
 		b.Fatal(exit)
 	}
-	child.Stdout.Close()
 }
