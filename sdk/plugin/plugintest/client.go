@@ -22,6 +22,7 @@ type Client struct {
 	manifest plugin.Manifest
 	timeout  time.Duration
 	next     int
+	answered bool // at least once, so the plugin has started
 	close    func() error
 }
 
@@ -43,7 +44,12 @@ func (s *subject) dial() (*Client, error) {
 			return nil, err
 		}
 	}
-	c.close = sync.OnceValue(c.conn.end)
+	c.close = sync.OnceValue(func() error {
+		if c.answered {
+			return c.conn.end(endTimeout)
+		}
+		return c.conn.end(c.timeout + endTimeout) // the start counts as well
+	})
 	return c, nil
 }
 
@@ -148,6 +154,15 @@ func (c *Client) Call(ctx context.Context, method string, params any) (json.RawM
 // Exchange sends one line, which need not be a request, and returns the answer.
 // The line feed is added here.
 func (c *Client) Exchange(ctx context.Context, request []byte) (Response, error) {
+	l, err := c.exchange(ctx, request)
+	if err != nil {
+		return Response{}, err
+	}
+	c.answered = true
+	return parseResponse(l)
+}
+
+func (c *Client) exchange(ctx context.Context, request []byte) (lines.Line, error) {
 	timeout := time.NewTimer(c.timeout)
 	defer timeout.Stop()
 	written := make(chan error, 1)
@@ -164,25 +179,25 @@ func (c *Client) Exchange(ctx context.Context, request []byte) (Response, error)
 				select {
 				case l, open := <-c.conn.answers:
 					if open {
-						return parseResponse(l)
+						return l, nil
 					}
 				case <-timeout.C:
 				case <-ctx.Done():
 				}
-				return Response{}, c.gone()
+				return lines.Line{}, c.gone()
 			}
 			written = nil
 		case l, open := <-c.conn.answers:
 			if !open {
-				return Response{}, c.gone()
+				return lines.Line{}, c.gone()
 			}
-			return parseResponse(l)
+			return l, nil
 		case <-timeout.C:
 			c.conn.kill()
-			return Response{}, violated("no answer within %v", c.timeout)
+			return lines.Line{}, violated("no answer within %v", c.timeout)
 		case <-ctx.Done():
 			c.conn.kill()
-			return Response{}, ctx.Err()
+			return lines.Line{}, ctx.Err()
 		}
 	}
 }

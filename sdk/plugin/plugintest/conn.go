@@ -152,14 +152,14 @@ func (t *tail) String() string {
 	return strings.ToValidUTF8(string(t.text), "\uFFFD")
 }
 
-// end closes the plugin's input and waits until it is gone. What the plugin
-// still says after its last answer is a violation.
-func (c *conn) end() error {
+// end closes the plugin's input and waits at most limit until it is gone. What
+// the plugin still says after its last answer is a violation.
+func (c *conn) end(limit time.Duration) error {
 	defer c.kill()
 	if err := c.in.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("close input: %w", err)
 	}
-	deadline := time.NewTimer(endTimeout)
+	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	answers, ended := c.answers, c.ended
 	for answers != nil || ended != nil {
@@ -178,7 +178,7 @@ func (c *conn) end() error {
 			if ended == nil {
 				return violated("a process that the plugin started still holds its standard output")
 			}
-			return violated("the plugin did not end within %v after its input was closed", endTimeout)
+			return violated("the plugin did not end within %v after its input was closed", limit)
 		}
 	}
 	return nil
