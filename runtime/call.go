@@ -15,11 +15,11 @@ import (
 // errTimeout is the cause of a call that took too long.
 var errTimeout = errors.New("the call took too long")
 
-// Stopped says that a running call was ended from outside.
+// Stopped says that a call was ended from outside.
 type Stopped struct {
 	ID        string
 	Operation string // id, "" for health and inspect
-	Cause     error  // context.Canceled, pkgmgr.ErrCancelled or *pkgmgr.Revoked
+	Cause     error  // the cause of Run's context, pkgmgr.ErrCancelled or *pkgmgr.Revoked
 }
 
 func (e *Stopped) Error() string { return fmt.Sprintf("the call of %s was ended: %v", e.ID, e.Cause) }
@@ -33,7 +33,10 @@ func (e *Stopped) Unwrap() error        { return e.Cause }
 func (h *Host) call(ctx context.Context, a *pkgmgr.Approval, req Request) (*Result, error) {
 	r := &running{host: h, approval: a, req: req}
 	result, fault := r.exchange(ctx)
-	return r.settle(ctx, result, fault)
+	if fault != nil {
+		return nil, r.fail(fault)
+	}
+	return result, r.conclude(result)
 }
 
 // running is one call between its approval and its record.
@@ -41,16 +44,24 @@ type running struct {
 	host     *Host
 	approval *pkgmgr.Approval
 	req      Request
-	child    *process.Child
+	child    *process.Child // nil until it has started
 	client   *call.Client
-	sent     bool // the method's request may have reached the plugin
-	stop     error
+	sent     bool   // the method's request may have reached the plugin
+	logged   uint64 // the last line of stderr that is recorded
+
+	// Of the watch, to be read when it has ended.
+	stop  error     // why the call was ended from outside, or nil
+	until time.Time // the end of the grace that the stop gave; zero without one
 }
 
-// exchange speaks the protocol. The error is a *call.Fault, a *process.StartError,
-// or a decision that changed meanwhile; a stop from outside is r.stop.
+// exchange starts the child and speaks the protocol. The error is a *call.Fault,
+// a *process.StartError, a *Stopped, or a decision that changed meanwhile; a stop
+// during the exchange is r.stop.
 func (r *running) exchange(outer context.Context) (*Result, error) {
 	a, h := r.approval, r.host
+	if err := r.stopped(outer); err != nil {
+		return nil, err
+	}
 	child, err := process.Start(process.Spec{
 		Executable: a.Executable, Path: a.Path, Args: a.Manifest.Arguments, Dir: a.Dir,
 		Env: process.Environment(h.Lookup, plugin.Protocol, a.Dir, a.ProjectRoot), CallID: a.Call.ID,
@@ -59,55 +70,95 @@ func (r *running) exchange(outer context.Context) (*Result, error) {
 		return nil, err
 	}
 	r.child = child
-	timeout := r.req.Timeout
-	if timeout <= 0 {
-		timeout = DefaultTimeout
-	}
-	deadline, cancel := context.WithTimeoutCause(context.Background(), timeout, errTimeout)
+	deadline, cancel := context.WithTimeoutCause(context.Background(), r.req.timeout(), errTimeout)
 	defer cancel()
 	ctx, end := context.WithCancelCause(deadline)
 	defer end(nil)
 	defer r.watch(outer, end)()
-	// Whatever the plugin does, the end of the context ends the exchange.
+	// Whatever the plugin does, the end of the context ends the exchange, also
+	// where reads of a pipe cannot be interrupted.
 	defer context.AfterFunc(ctx, func() { child.Kill(context.Cause(ctx).Error()) })()
-	r.client = call.New(child.Stdin, child.Stdout)
-	hello := call.Hello{HostVersion: h.Version, Identity: a.Manifest.Identity(), Grants: a.Grants}
+	out, err := r.converse(outer, ctx)
+	if err != nil && ctx.Err() != nil {
+		child.Kill(context.Cause(ctx).Error()) // its time is over: no further grace
+	}
+	return out, err
+}
+
+// converse sends initialize and the one method of the call.
+func (r *running) converse(outer, ctx context.Context) (*Result, error) {
+	a := r.approval
+	r.client = call.New(r.child.Stdin, r.child.Stdout)
+	hello := call.Hello{HostVersion: r.host.Version, Identity: a.Manifest.Identity(), Grants: a.Grants}
 	if err := r.client.Initialize(ctx, hello); err != nil {
 		return nil, err
 	}
-	if r.req.Method == pkgmgr.MethodOperate {
+	out := &Result{Call: a.Call.ID, ID: a.Manifest.ID, Version: a.Manifest.Version, Granted: a.Grants}
+	var err error
+	switch r.req.Method {
+	case pkgmgr.MethodHealth:
+		var answer plugin.HealthResult
+		answer, err = r.client.Health(ctx)
+		out.Health = &answer
+	case pkgmgr.MethodInspect:
+		var answer plugin.InspectResult
+		answer, err = r.client.Inspect(ctx, project(a))
+		out.Inspect = &answer
+	case pkgmgr.MethodOperate:
+		// The last look before the effect.
 		if err := a.Recheck(ctx); err != nil {
 			return nil, err
 		}
+		if err := r.stopped(outer); err != nil {
+			return nil, err
+		}
+		var answer plugin.OperateResult
+		answer, err = r.client.Operate(ctx, plugin.OperateRequest{Project: project(a), Action: r.req.Action, Input: r.req.Input})
+		r.sent = !unsent(err)
+		out.Operate = &answer
 	}
-	out := &Result{Call: a.Call.ID, ID: a.Manifest.ID, Version: a.Manifest.Version, Granted: a.Grants}
-	if err := r.ask(ctx, out); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// ask sends the one method of the call.
-func (r *running) ask(ctx context.Context, out *Result) (err error) {
-	defer func() {
-		unsent := errors.Is(err, call.ErrTooLarge) || errors.Is(err, call.ErrInput) || errors.Is(err, call.ErrNotGranted)
-		r.sent = !unsent
-	}()
-	switch r.req.Method {
-	case pkgmgr.MethodHealth:
-		answer, err := r.client.Health(ctx)
-		out.Health = &answer
-		return err
-	case pkgmgr.MethodInspect:
-		answer, err := r.client.Inspect(ctx, project(r.approval))
-		out.Inspect = &answer
-		return err
-	case pkgmgr.MethodOperate:
-		answer, err := r.client.Operate(ctx, plugin.OperateRequest{Project: project(r.approval), Action: r.req.Action, Input: r.req.Input})
-		out.Operate = &answer
+// unsent reports whether err says that nothing of the method's request was sent.
+func unsent(err error) bool {
+	var f *call.Fault
+	return errors.Is(err, call.ErrTooLarge) || errors.Is(err, call.ErrInput) || errors.Is(err, call.ErrNotGranted) ||
+		errors.As(err, &f) && f.Code == call.CodeExtraOutput // seen before a request is written
+}
+
+// stopped returns a *Stopped if the call has been ended from outside already.
+func (r *running) stopped(outer context.Context) error {
+	if outer.Err() != nil {
+		return r.wasStopped(context.Cause(outer))
+	}
+	if why, asked := r.approval.Call.StopRequested(); asked {
+		return r.wasStopped(r.cause(why))
+	}
+	return nil
+}
+
+func (r *running) wasStopped(cause error) *Stopped {
+	s := &Stopped{ID: r.approval.Manifest.ID, Cause: cause}
+	if r.req.Method == pkgmgr.MethodOperate {
+		s.Operation = r.approval.Call.ID
+	}
+	return s
+}
+
+// cause says what another process's request to stop means.
+func (r *running) cause(why pkgmgr.StopReason) error {
+	if why != pkgmgr.StopRevoked {
+		return pkgmgr.ErrCancelled
+	}
+	if err := r.approval.NotRevoked(); err != nil {
 		return err
 	}
-	return fmt.Errorf("internal error: method %q", r.req.Method)
+	return &pkgmgr.Revoked{ID: r.approval.Manifest.ID, Version: r.approval.Manifest.Version, Package: r.approval.Package,
+		Denial: pkgmgr.Denial{Digest: r.approval.Package, Reason: "revoked while it was running"}}
 }
 
 // watch sees a stop from outside: it closes the plugin's stdin, gives it the grace
@@ -116,27 +167,10 @@ func (r *running) watch(outer context.Context, end context.CancelCauseFunc) (don
 	quit, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
-		poll := time.NewTicker(pkgmgr.StopPoll)
-		defer poll.Stop()
-		for {
-			select {
-			case <-quit:
-				return
-			case <-outer.Done():
-				r.stop = context.Cause(outer)
-			case <-poll.C:
-				why, asked := r.approval.Call.StopRequested()
-				if !asked {
-					continue
-				}
-				r.stop = pkgmgr.ErrCancelled
-				if why == pkgmgr.StopRevoked {
-					r.stop = &pkgmgr.Revoked{ID: r.approval.Manifest.ID, Version: r.approval.Manifest.Version,
-						Package: r.approval.Package, Denial: pkgmgr.Denial{Reason: "revoked while it was running"}}
-				}
-			}
-			break
+		if r.stop = r.awaitStop(outer, quit); r.stop == nil {
+			return
 		}
+		r.until = time.Now().Add(process.DefaultGrace)
 		r.child.Stdin.Close()
 		grace := time.NewTimer(process.DefaultGrace)
 		defer grace.Stop()
@@ -149,4 +183,22 @@ func (r *running) watch(outer context.Context, end context.CancelCauseFunc) (don
 		end(r.stop)
 	}()
 	return func() { close(quit); <-gone }
+}
+
+// awaitStop returns why the call is to end, or nil when quit is closed first.
+func (r *running) awaitStop(outer context.Context, quit <-chan struct{}) error {
+	poll := time.NewTicker(pkgmgr.StopPoll)
+	defer poll.Stop()
+	for {
+		select {
+		case <-quit:
+			return nil
+		case <-outer.Done():
+			return context.Cause(outer)
+		case <-poll.C:
+			if why, asked := r.approval.Call.StopRequested(); asked {
+				return r.cause(why)
+			}
+		}
+	}
 }

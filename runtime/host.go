@@ -17,6 +17,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/runtime/process"
+	"github.com/switchyard-plugins/switchyard/schemas/ijson"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin"
 )
@@ -55,16 +56,26 @@ type Result struct {
 	Operate     *plugin.OperateResult
 	Replayed    bool // the recorded result of an earlier operation with this key
 	Warnings    []string
+
+	health state.Health // as recorded in the end
 }
 
 // ErrInterrupted says that the person, another process or a revocation ended the
 // call. Its cause is wrapped.
 var ErrInterrupted = errors.New("interrupted")
 
+// ErrRequest is wrapped by the error of a Request that no plugin could be asked.
+var ErrRequest = errors.New("invalid request")
+
 // Run performs one call. The order is the security contract: every decision comes
 // before anything of the package is executed, the digests come last, and the child
 // is started for their Approval alone.
+//
+// With an *Unrecorded error the result is nil only if the plugin failed as well.
 func (h *Host) Run(ctx context.Context, req Request) (*Result, error) {
+	if err := req.check(); err != nil {
+		return nil, err
+	}
 	d, err := h.Home.Consider(ctx, req.CallRequest) // marks the call: from here on a revocation finds it
 	if err != nil {
 		return nil, err
@@ -106,10 +117,11 @@ func (h *Host) Enable(ctx context.Context, ref pkgmgr.Ref, lock *pkgmgr.Lock, of
 	if err != nil {
 		return nil, err
 	}
-	return out, h.introduce(ctx, d, func(a *pkgmgr.Approval, health state.Health) (err error) {
+	err = h.introduce(ctx, d, func(a *pkgmgr.Approval, health state.Health) (err error) {
 		out, err = h.Home.RecordEnable(ctx, a, health)
 		return err
 	})
+	return out, err
 }
 
 // ApproveLocked turns what a lock says about one plugin into an approval for the
@@ -120,10 +132,11 @@ func (h *Host) ApproveLocked(ctx context.Context, lock *pkgmgr.Lock, entry lockf
 	if err != nil {
 		return nil, err
 	}
-	return out, h.introduce(ctx, d, func(a *pkgmgr.Approval, health state.Health) (err error) {
+	err = h.introduce(ctx, d, func(a *pkgmgr.Approval, health state.Health) (err error) {
 		out, err = h.Home.RecordLockApproval(ctx, a, lock, health)
 		return err
 	})
+	return out, err
 }
 
 // introduce makes every decision, then starts the plugin for initialize and health,
@@ -154,7 +167,7 @@ func (h *Host) introduce(ctx context.Context, d *pkgmgr.Decision, store func(*pk
 	if result.Health.Status == plugin.Unhealthy {
 		return &Unhealthy{ID: approval.Manifest.ID, Message: result.Health.Message}
 	}
-	return store(approval, healthRecord(approval, result.Health, h.now()))
+	return store(approval, result.health)
 }
 
 // Unhealthy says that a plugin answered well and called itself unhealthy.
@@ -166,22 +179,31 @@ func (e *Unhealthy) Error() string {
 
 // Recover ends what calls of killed commands left behind, processes first, and
 // records their operations as abandoned. Where nothing was left it costs one
-// directory read.
+// directory read. Calls of which a process could not be ended, a
+// *process.SurvivorError, stay for the next command; their operations do not.
 func (h *Host) Recover(ctx context.Context) (ended int, err error) {
-	dead := h.Home.DeadCalls()
+	dead := h.Home.TakeDeadCalls()
 	if len(dead) == 0 {
 		return 0, nil
 	}
-	ended, err = process.Sweep(dead)
-	if err != nil {
-		return ended, err
+	ids := make([]string, len(dead))
+	for i, d := range dead {
+		defer d.Release()
+		ids[i] = d.ID
 	}
-	for _, id := range dead {
-		if err := h.Home.Bury(ctx, id); err != nil {
+	ended, survivors := process.Sweep(ids)
+	for _, d := range dead {
+		if err := d.Abandon(ctx); err != nil {
+			return ended, errors.Join(err, survivors)
+		}
+		if survivors != nil {
+			continue
+		}
+		if err := d.Remove(); err != nil {
 			return ended, err
 		}
 	}
-	return ended, nil
+	return ended, survivors
 }
 
 func (h *Host) now() time.Time {
@@ -189,6 +211,39 @@ func (h *Host) now() time.Time {
 		return h.Now()
 	}
 	return time.Now()
+}
+
+// check refuses a request before anything is looked at.
+func (req Request) check() error {
+	switch req.Method {
+	case pkgmgr.MethodHealth:
+		if req.Project != "" {
+			return fmt.Errorf("%w: health has no project", ErrRequest)
+		}
+	case pkgmgr.MethodInspect, pkgmgr.MethodOperate:
+		if req.Project == "" {
+			return fmt.Errorf("%w: %s needs a project", ErrRequest, req.Method)
+		}
+	default:
+		return fmt.Errorf("%w: method %q", ErrRequest, req.Method)
+	}
+	if req.Method != pkgmgr.MethodOperate {
+		return nil
+	}
+	if req.Action == "" {
+		return fmt.Errorf("%w: operate needs an action", ErrRequest)
+	}
+	if err := ijson.Check(req.Input); err != nil {
+		return fmt.Errorf("%w: input: %w", ErrRequest, err)
+	}
+	return nil
+}
+
+func (req Request) timeout() time.Duration {
+	if req.Timeout > 0 {
+		return req.Timeout
+	}
+	return DefaultTimeout
 }
 
 func operationRequest(req Request) pkgmgr.OperationRequest {
@@ -204,8 +259,4 @@ func project(a *pkgmgr.Approval) plugin.Project {
 		}
 	}
 	return p
-}
-
-func healthRecord(a *pkgmgr.Approval, r *plugin.HealthResult, at time.Time) state.Health {
-	return state.Health{Package: a.Package, Status: state.HealthStatus(r.Status), Message: r.Message, At: at.UTC()}
 }

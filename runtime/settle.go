@@ -3,8 +3,11 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
@@ -15,86 +18,11 @@ import (
 	"github.com/switchyard-plugins/switchyard/sdk/plugin"
 )
 
-// settle ends the child in order and records the call. The durable record overlaps
-// the child's exit; what only the exit shows is added afterwards.
-func (r *running) settle(ctx context.Context, result *Result, fault error) (*Result, error) {
-	ended := r.finish(fault == nil)
-	var last ending
-	if fault != nil {
-		// The exit says why: wait for it before anything is recorded.
-		last = <-ended
-		fault = r.explain(fault, last.exit)
-	}
-	// The record is written whatever ended the call.
-	err := r.host.Home.RecordCall(context.WithoutCancel(ctx), r.approval, r.record(result, fault))
-	if fault != nil {
-		return nil, errors.Join(fault, err)
-	}
-	last = <-ended
-	return result, errors.Join(err, r.recordEnding(ctx, result, last))
-}
-
-// An ending is how a child left.
-type ending struct {
-	exit  process.Exit
-	noise error // what it wrote after its answer, a *call.Fault
-}
-
-// finish closes the child's stdin, waits for its end, and meanwhile listens for
-// output that nothing asked for.
-func (r *running) finish(listen bool) <-chan ending {
-	ended := make(chan ending, 1)
-	if r.child == nil {
-		ended <- ending{}
-		return ended
-	}
-	go func() {
-		noise := make(chan error, 1)
-		if listen {
-			ctx, cancel := context.WithTimeout(context.Background(), process.DefaultGrace)
-			defer cancel()
-			r.child.Stdin.Close()
-			go func() { noise <- r.client.End(ctx) }()
-		} else {
-			noise <- nil
-		}
-		exit := r.child.Finish(r.forced(), process.DefaultGrace)
-		ended <- ending{exit, <-noise}
-	}()
-	return ended
-}
-
-// forced returns a context that ends at a forced stop, or with the child.
-func (r *running) forced() context.Context {
-	ctx, end := context.WithCancelCause(context.Background())
-	go func() {
-		defer end(nil)
-		select {
-		case <-r.host.Force:
-			end(ErrInterrupted)
-		case <-r.child.Done():
-		}
-	}()
-	return ctx
-}
-
-// explain completes a fault with what the child's end shows.
-func (r *running) explain(fault error, exit process.Exit) error {
-	if r.stop != nil {
-		s := &Stopped{ID: r.approval.Manifest.ID, Cause: r.stop}
-		if r.req.Method == pkgmgr.MethodOperate {
-			s.Operation = r.approval.Call.ID
-		}
-		return s
-	}
-	var f *call.Fault
-	if !errors.As(fault, &f) {
-		return fault
-	}
-	f = f.AfterExit(exit.String(), !exit.Clean() && !exit.Killed)
-	return &Failed{ID: r.approval.Manifest.ID, Version: r.approval.Manifest.Version, Method: r.req.Method,
-		Fault: f, Exit: exit, Stderr: lastLines(r.child, 5)}
-}
+const (
+	recordWait = 30 * time.Second       // for other processes' transactions
+	listenWait = 500 * time.Millisecond // from the end of the tree to the end of its output
+	maxMessage = plugin.MaxErrorBytes   // of what a record repeats of a plugin's words
+)
 
 // Failed says that a plugin failed a call: the fault, how the process ended, and
 // the last lines that it wrote to stderr, redacted.
@@ -112,6 +40,150 @@ func (e *Failed) Error() string {
 
 func (e *Failed) Unwrap() error { return e.Fault }
 
+// Unrecorded says that a call was made and its end could not be recorded. The next
+// command that can write records an operation as abandoned, its effect unknown.
+type Unrecorded struct {
+	ID, Call string
+	Err      error
+}
+
+func (e *Unrecorded) Error() string {
+	return fmt.Sprintf("the call %s of %s was made, but its end could not be recorded: %v", e.Call, e.ID, e.Err)
+}
+
+func (e *Unrecorded) Unwrap() error { return e.Err }
+
+// fail ends the child after a fault, records the call, and returns the fault with
+// what the exit shows. The exit says why: it is waited for before anything is recorded.
+func (r *running) fail(fault error) error {
+	var f *call.Fault
+	last := r.leave(errors.As(fault, &f) && f.Code == call.CodeError)
+	fault = r.explain(fault, last.exit)
+	err := r.write(func(ctx context.Context) error { return r.host.Home.RecordCall(ctx, r.approval, r.failure(fault)) })
+	r.close(last, err)
+	return errors.Join(fault, err)
+}
+
+// conclude ends the child after a good answer and records the call. The durable
+// record overlaps the child's exit; what only the exit shows is added afterwards.
+func (r *running) conclude(result *Result) error {
+	rec, err := r.success(result)
+	recorded := make(chan error, 1)
+	go func() {
+		if err != nil {
+			recorded <- err
+			return
+		}
+		recorded <- r.write(func(ctx context.Context) error { return r.host.Home.RecordCall(ctx, r.approval, rec) })
+	}()
+	last := r.leave(true)
+	err = <-recorded
+	r.judge(result, last)
+	lines, _ := r.lines()
+	var worse *state.Health
+	if result.health != rec.Health {
+		worse = &result.health
+	}
+	if err == nil && (worse != nil || len(lines) > 0) {
+		err = r.write(func(ctx context.Context) error { return r.host.Home.RecordAfter(ctx, r.approval, worse, lines) })
+	}
+	r.close(last, err)
+	return err
+}
+
+// write performs a transaction that a stop of the call does not end.
+func (r *running) write(do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), recordWait)
+	defer cancel()
+	if err := do(ctx); err != nil {
+		return &Unrecorded{ID: r.approval.Manifest.ID, Call: r.approval.Call.ID, Err: err}
+	}
+	return nil
+}
+
+// close leaves the call to the next command if something of it is unfinished.
+func (r *running) close(last ending, err error) {
+	if err != nil || last.exit.Survivors > 0 {
+		r.approval.Call.Leave()
+	}
+}
+
+// An ending is how a child left.
+type ending struct {
+	exit  process.Exit
+	noise error // what it wrote after its answer, a *call.Fault
+}
+
+// leave closes the child's stdin and waits for the end of its tree. Meanwhile it
+// listens for output that nothing asked for, or refuses all output.
+func (r *running) leave(listen bool) ending {
+	c := r.child
+	if c == nil {
+		return ending{}
+	}
+	defer c.Stdout.Close()
+	c.Stdin.Close()
+	noise := make(chan error, 1)
+	if listen {
+		go func() {
+			err := r.client.End(context.Background())
+			c.Stdout.Close() // a plugin that goes on writing must not block
+			noise <- err
+		}()
+	} else {
+		c.Stdout.Close()
+		noise <- nil
+	}
+	ctx, done := r.forced()
+	defer done()
+	exit := c.Finish(ctx, r.grace())
+	select {
+	case err := <-noise:
+		return ending{exit, err}
+	case <-time.After(listenWait): // somebody outside the tree holds its stdout
+		c.Stdout.Close()
+		return ending{exit, <-noise}
+	}
+}
+
+// grace is how long the child may still take to exit.
+func (r *running) grace() time.Duration {
+	if r.until.IsZero() {
+		return process.DefaultGrace
+	}
+	return max(0, time.Until(r.until))
+}
+
+// forced returns a context that a forced stop ends.
+func (r *running) forced() (ctx context.Context, done func()) {
+	if r.host.Force == nil {
+		return context.Background(), func() {}
+	}
+	ctx, end := context.WithCancelCause(context.Background())
+	go func() {
+		select {
+		case <-r.host.Force:
+			end(ErrInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { end(nil) }
+}
+
+// explain completes a fault with what the child's end shows.
+func (r *running) explain(fault error, exit process.Exit) error {
+	if r.stop != nil {
+		return r.wasStopped(r.stop)
+	}
+	var f *call.Fault
+	if !errors.As(fault, &f) {
+		return fault
+	}
+	f = f.AfterExit(exit.String(), !exit.Clean() && !exit.Killed)
+	return &Failed{ID: r.approval.Manifest.ID, Version: r.approval.Manifest.Version, Method: r.req.Method,
+		Fault: f, Exit: exit, Stderr: lastLines(r.child, 5)}
+}
+
 func lastLines(c *process.Child, n int) []string {
 	lines := c.Stderr.Lines(0)
 	if len(lines) > n {
@@ -124,68 +196,89 @@ func lastLines(c *process.Child, n int) []string {
 	return out
 }
 
-// record says what a call leaves behind.
-func (r *running) record(result *Result, fault error) pkgmgr.CallRecord {
+// success is the record of a call that was answered well.
+func (r *running) success(result *Result) (pkgmgr.CallRecord, error) {
 	now := r.host.now().UTC()
-	rec := pkgmgr.CallRecord{Method: r.req.Method, Action: r.req.Action, Dev: r.req.Dev, Code: Code(fault)}
-	if fault != nil && r.child != nil {
-		rec.Lines = r.lines(0)
+	rec := r.recordOf("")
+	rec.Health = state.Health{Package: r.approval.Package, At: now, Status: state.HealthHealthy}
+	if answer := result.Health; answer != nil {
+		rec.Health.Status, rec.Health.Message = state.HealthStatus(answer.Status), cut(answer.Message)
 	}
-	health := state.Health{Package: r.approval.Package, At: now, Status: state.HealthHealthy}
-	var failed *Failed
-	var start *process.StartError
-	switch {
-	case result != nil && result.Health != nil:
-		health = healthRecord(r.approval, result.Health, now)
-	case result != nil:
-	case errors.As(fault, &failed) && failed.Fault.Code == call.CodeError:
-		health = state.Health{} // the plugin refused or failed the request, in good form
-	case errors.As(fault, &failed), errors.As(fault, &start):
-		health.Status, health.Code, health.Message = state.HealthUnhealthy, rec.Code, fault.Error()
+	result.health = rec.Health
+	if result.Operate == nil {
+		return rec, nil
+	}
+	o := &state.Outcome{FinishedAt: now, Message: cut(result.Operate.Summary)}
+	switch result.Operate.Status {
+	case plugin.Succeeded:
+		o.State, o.EffectState = state.Succeeded, state.EffectCommitted
+	case plugin.PartiallySucceeded:
+		o.State, o.EffectState = state.PartiallySucceeded, state.EffectPartial
 	default:
-		health = state.Health{} // ended from outside, or a decision changed: it says nothing about the plugin
+		o.State, o.EffectState = state.Failed, state.EffectUnknown
 	}
-	rec.Health = health
-	if r.req.Method == pkgmgr.MethodOperate {
-		rec.Operation = r.outcome(result, fault, now)
+	var err error
+	o.Result, err = json.Marshal(result.Operate)
+	rec.Operation = o
+	return rec, err
+}
+
+// failure is the record of a call that was not. Of an operation the effect is "none"
+// only where the request certainly was not acted upon.
+func (r *running) failure(fault error) pkgmgr.CallRecord {
+	now := r.host.now().UTC()
+	rec := r.recordOf(Code(fault))
+	if blames(fault) {
+		rec.Health = state.Health{Package: r.approval.Package, At: now, Status: state.HealthUnhealthy,
+			Code: rec.Code, Message: cut(fault.Error())}
+	}
+	if r.req.Method != pkgmgr.MethodOperate {
+		return rec
+	}
+	rec.Operation = &state.Outcome{State: state.Failed, EffectState: state.EffectUnknown, FinishedAt: now,
+		Code: rec.Code, Message: cut(fault.Error())}
+	if errors.Is(fault, ErrInterrupted) {
+		rec.Operation.State = state.Cancelled
+	}
+	if !r.sent || refused(fault) {
+		rec.Operation.EffectState = state.EffectNone
 	}
 	return rec
 }
 
-// outcome is the end of an operation. Its effect is "none" only where the request
-// certainly was not acted upon.
-func (r *running) outcome(result *Result, fault error, now time.Time) *state.Outcome {
-	if result != nil {
-		o := &state.Outcome{FinishedAt: now, Message: result.Operate.Summary}
-		o.Result, _ = json.Marshal(result.Operate)
-		switch result.Operate.Status {
-		case plugin.Succeeded:
-			o.State, o.EffectState = state.Succeeded, state.EffectCommitted
-		case plugin.PartiallySucceeded:
-			o.State, o.EffectState = state.PartiallySucceeded, state.EffectPartial
-		default:
-			o.State, o.EffectState = state.Failed, state.EffectUnknown
-		}
-		return o
-	}
-	o := &state.Outcome{State: state.Failed, EffectState: state.EffectUnknown, FinishedAt: now,
-		Code: Code(fault), Message: fault.Error()}
-	if errors.Is(fault, ErrInterrupted) {
-		o.State = state.Cancelled
-	}
+func (r *running) recordOf(code string) pkgmgr.CallRecord {
+	rec := pkgmgr.CallRecord{Method: r.req.Method, Action: r.req.Action, Dev: r.req.Dev, Code: code}
+	rec.Lines, r.logged = r.lines()
+	return rec
+}
+
+// blames reports whether a fault makes the plugin unhealthy. An error answer does
+// not: the plugin refused or failed the request in good form. A stop from outside, a
+// decision that changed and a machine without room for a process say nothing about it.
+func blames(fault error) bool {
 	var failed *Failed
-	if !r.sent || errors.As(fault, &failed) && refused(failed.Fault) {
-		o.EffectState = state.EffectNone
+	if errors.As(fault, &failed) {
+		return failed.Fault.Code != call.CodeError
 	}
-	return o
+	var start *process.StartError
+	if !errors.As(fault, &start) {
+		return false
+	}
+	for _, scarce := range [...]error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(start, scarce) {
+			return false
+		}
+	}
+	return true
 }
 
 // refused reports whether the plugin answered that it did not even begin.
-func refused(f *call.Fault) bool {
-	if f.RPC == nil {
+func refused(fault error) bool {
+	var failed *Failed
+	if !errors.As(fault, &failed) || failed.Fault.RPC == nil {
 		return false
 	}
-	switch f.RPC.Code {
+	switch failed.Fault.RPC.Code {
 	case plugin.CodeMalformed, plugin.CodeUnknownMethod, plugin.CodeBadParams, plugin.CodeProtocolMismatch,
 		plugin.CodeState, plugin.CodeNotGranted:
 		return true
@@ -193,44 +286,48 @@ func refused(f *call.Fault) bool {
 	return false
 }
 
-// recordEnding adds log lines that came after the record, and marks a plugin that
-// answered and then did not leave in order.
-func (r *running) recordEnding(ctx context.Context, result *Result, last ending) error {
+// judge adds to a result what a plugin did after its answer: one that did not leave in
+// order is degraded at best.
+func (r *running) judge(result *Result, last ending) {
 	var what []string
-	var f *call.Fault
-	switch exit := last.exit; {
-	case errors.As(last.noise, &f) && f.Code == call.CodeExtraOutput:
-		what = append(what, f.Message)
-	case exit.Killed, exit.Code != 0:
+	var noise *call.Fault
+	exit := last.exit
+	if errors.As(last.noise, &noise) && noise.Code == call.CodeExtraOutput {
+		what = append(what, noise.Message)
+	}
+	if exit.Killed || exit.Code != 0 {
 		what = append(what, exit.String())
 	}
-	if last.exit.Leftovers > 0 {
+	if exit.Leftovers > 0 {
 		what = append(what, "processes that it left behind were ended")
 	}
-	if last.exit.Survivors > 0 {
+	if exit.Survivors > 0 {
 		what = append(what, "processes that it left behind could not be ended")
 	}
-	n, _ := r.child.Stderr.Size()
-	if len(what) == 0 && n == 0 {
-		return nil
+	if len(what) == 0 {
+		return
 	}
-	var health *state.Health
-	if len(what) > 0 {
-		warning := "after its answer: " + strings.Join(what, "; ")
-		result.Warnings = append(result.Warnings, warning)
-		health = &state.Health{Package: r.approval.Package, At: r.host.now().UTC(), Status: state.HealthDegraded,
+	warning := "after its answer: " + strings.Join(what, "; ")
+	result.Warnings = append(result.Warnings, warning)
+	if result.health.Status != state.HealthUnhealthy {
+		result.health = state.Health{Package: r.approval.Package, At: r.host.now().UTC(), Status: state.HealthDegraded,
 			Code: "plugin.disorderly", Message: warning}
 	}
-	return r.host.Home.RecordAfter(context.WithoutCancel(ctx), r.approval, health, r.lines(0))
 }
 
-func (r *running) lines(after uint64) []state.LogEntry {
-	var out []state.LogEntry
-	for _, l := range r.child.Stderr.Lines(after) {
+// lines returns what the plugin wrote to stderr and is not recorded yet, and the
+// number of the last line.
+func (r *running) lines() (out []state.LogEntry, last uint64) {
+	if r.child == nil {
+		return nil, 0
+	}
+	last = r.logged
+	for _, l := range r.child.Stderr.Lines(r.logged) {
+		last = l.Seq
 		out = append(out, state.LogEntry{At: l.At.UTC(), ID: r.approval.Manifest.ID, Package: r.approval.Package,
 			Call: r.approval.Call.ID, Line: l.Text, Truncated: l.Cut > 0})
 	}
-	return out
+	return out, last
 }
 
 // replayed returns the recorded result of an operation that ran before.
@@ -240,22 +337,45 @@ func replayed(a *pkgmgr.Approval, op state.Operation) (*Result, error) {
 	return out, json.Unmarshal(op.Result, out.Operate)
 }
 
+// cut bounds what a record repeats of foreign text, at the end of a character.
+func cut(s string) string {
+	const more = "…"
+	if len(s) <= maxMessage {
+		return s
+	}
+	n := maxMessage - len(more)
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + more
+}
+
 // Code is the stable code of what ended a call, "" for nil.
 func Code(err error) string {
-	var f *call.Fault
-	var start *process.StartError
-	var revoked *pkgmgr.Revoked
+	var (
+		fault   *call.Fault
+		start   *process.StartError
+		revoked *pkgmgr.Revoked
+		needs   *pkgmgr.NeedsDecision
+		denied  *pkgmgr.Denied
+	)
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, &f):
-		return string(f.Code)
+	case errors.As(err, &fault):
+		return string(fault.Code)
 	case errors.As(err, &start):
 		return "plugin.start_failed"
 	case errors.As(err, &revoked):
 		return "revoked"
 	case errors.Is(err, ErrInterrupted):
 		return "cancelled"
+	case errors.As(err, &needs), errors.As(err, &denied):
+		return "decision.changed"
+	case errors.Is(err, call.ErrTooLarge), errors.Is(err, call.ErrInput):
+		return "input.invalid"
+	case errors.Is(err, state.ErrBusy):
+		return "busy"
 	}
-	return "decision.changed"
+	return "internal"
 }

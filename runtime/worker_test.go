@@ -1,0 +1,187 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/switchyard-plugins/switchyard/sdk/plugin"
+)
+
+const workerFlag = "-worker"
+
+// work makes the plugin a well-behaved one, built with the SDK, that does what the
+// options say:
+//
+//	gate       an operation opens the named pipe gate/reached for writing, as soon as
+//	           it has had its effect, and then waits at gate/go
+//	slow-start the plugin waits at gate/go before it answers initialize
+//	stubborn   it does not let a cancelled context end the wait
+//	fail       an operation answers "failed"; partial likewise
+//	refuse=N   an operation answers with the error code N, before any effect
+//	stderr=N   it writes N numbered lines, with a secret, before it answers
+//	environ    its facts are its environment, too
+//	unhealthy  it calls itself unhealthy
+//	trace      it leaves the file "started"
+func (w *world) work(options ...string) {
+	w.t.Helper()
+	w.tell(append([]string{workerFlag, w.dir}, options...))
+}
+
+// makeGate makes the named pipes of "gate" and "slow-start".
+func (w *world) makeGate() {
+	w.t.Helper()
+	w.must(os.MkdirAll(filepath.Join(w.dir, "gate"), 0o755))
+	for _, name := range []string{"reached", "go"} {
+		w.must(syscall.Mkfifo(filepath.Join(w.dir, "gate", name), 0o600))
+	}
+}
+
+// awaitReached returns when the plugin has reached the gate.
+func (w *world) awaitReached() {
+	w.t.Helper()
+	f, err := os.OpenFile(filepath.Join(w.dir, "gate", "reached"), os.O_RDONLY, 0)
+	w.must(err)
+	w.must(f.Close())
+}
+
+// letGo returns when the plugin, which waits at the gate, has gone on.
+func (w *world) letGo() {
+	w.t.Helper()
+	f, err := os.OpenFile(filepath.Join(w.dir, "gate", "go"), os.O_WRONLY, 0)
+	w.must(err)
+	w.must(f.Close())
+}
+
+// effects are what operations did, one line each.
+func (w *world) effects() []string {
+	w.t.Helper()
+	return lines(w.t, filepath.Join(w.dir, "effects"))
+}
+
+type worker struct {
+	dir     string
+	options map[string]string
+}
+
+func workerMain() {
+	if len(os.Args) < 3 || os.Args[1] != workerFlag {
+		return
+	}
+	k := worker{dir: os.Args[2], options: map[string]string{}}
+	for _, o := range os.Args[3:] {
+		name, value, _ := strings.Cut(o, "=")
+		k.options[name] = value
+	}
+	document, err := os.ReadFile("plugin.json")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(66)
+	}
+	if k.has("trace") {
+		must(os.Create(filepath.Join(k.dir, "started"))).Close()
+	}
+	if k.has("slow-start") {
+		k.reached()
+		k.wait(context.Background())
+	}
+	plugin.Main(plugin.MustParseManifest(document), k)
+}
+
+func (k worker) has(option string) bool { _, ok := k.options[option]; return ok }
+
+func (k worker) Health(context.Context) (plugin.HealthResult, error) {
+	k.log()
+	status := plugin.Healthy
+	if k.has("unhealthy") {
+		status = plugin.Unhealthy
+	}
+	return plugin.HealthResult{Status: status, Message: "so it says", CheckedAt: time.Now()}, nil
+}
+
+func (k worker) Inspect(_ context.Context, r plugin.InspectRequest) (plugin.InspectResult, error) {
+	k.log()
+	fact := func(id, value string) plugin.Fact {
+		return plugin.Fact{ID: id, Label: id, Value: value, Source: "worker"}
+	}
+	m := plugin.MustParseManifest(must(os.ReadFile("plugin.json")))
+	facts := []plugin.Fact{fact("root", r.Project.Root), fact("id", r.Project.ID), fact("name", r.Project.DisplayName),
+		fact("version", m.Version)}
+	if k.has("environ") {
+		for _, e := range os.Environ() {
+			facts = append(facts, fact("environ", e))
+		}
+	}
+	return plugin.InspectResult{Summary: "one project", Facts: facts, ObservedAt: time.Now()}, nil
+}
+
+func (k worker) Operate(ctx context.Context, r plugin.OperateRequest) (plugin.OperateResult, error) {
+	k.log()
+	if code, ok := k.options["refuse"]; ok {
+		e := &plugin.Error{Message: "not today"}
+		fmt.Sscan(code, &e.Code)
+		return plugin.OperateResult{}, e
+	}
+	f, err := os.OpenFile(filepath.Join(k.dir, "effects"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return plugin.OperateResult{}, err
+	}
+	fmt.Fprintf(f, "%s %s\n", r.Action, r.Input)
+	f.Close()
+	if k.has("gate") {
+		k.reached()
+		if !k.wait(ctx) {
+			return plugin.OperateResult{}, ctx.Err()
+		}
+	}
+	status := plugin.Succeeded
+	switch {
+	case k.has("fail"):
+		status = plugin.Failed
+	case k.has("partial"):
+		status = plugin.PartiallySucceeded
+	}
+	return plugin.OperateResult{Status: status, Summary: "touched", Output: json.RawMessage(r.Input)}, nil
+}
+
+func (k worker) reached() {
+	must(os.OpenFile(filepath.Join(k.dir, "gate", "reached"), os.O_WRONLY, 0)).Close()
+}
+
+// wait reports whether the gate opened before ctx ended.
+func (k worker) wait(ctx context.Context) bool {
+	opened := make(chan struct{})
+	go func() {
+		must(os.OpenFile(filepath.Join(k.dir, "gate", "go"), os.O_RDONLY, 0)).Close()
+		close(opened)
+	}()
+	if k.has("stubborn") {
+		ctx = context.Background()
+	}
+	select {
+	case <-opened:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (k worker) log() {
+	n := 0
+	fmt.Sscan(k.options["stderr"], &n)
+	for i := range n {
+		fmt.Fprintf(os.Stderr, "line %d password=canary-%d\n", i, i)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
