@@ -29,10 +29,31 @@ func (p *page) title(s string) { p.line("%s", p.style.Mark(render.Strong, s)) }
 // fieldWidth is the column at which a field's value begins.
 const fieldWidth = 18
 
-// field writes a label and its value; nothing is cut.
+// field writes a label and its value; nothing is cut. On a terminal, words break
+// onto lines under the value; a value that is one word too long for the space after
+// the label, as a digest is, gets a line of its own.
 func (p *page) field(label, format string, args ...any) {
+	value := render.Format(format, args...)
 	pad := strings.Repeat(" ", max(1, fieldWidth-2-render.Width(label)))
-	p.line("  %s%s%s", p.style.Mark(render.Faint, label), render.Safe(pad), render.Safe(render.Format(format, args...)))
+	if p.width == 0 || fieldWidth+render.Width(value) <= p.width {
+		p.line("  %s%s%s", p.style.Mark(render.Faint, label), render.Safe(pad), render.Safe(value))
+		return
+	}
+	if !strings.Contains(value, " ") {
+		if label != "" {
+			p.line("  %s", p.style.Mark(render.Faint, label))
+		}
+		p.line("    %s", render.Safe(value))
+		return
+	}
+	under := strings.Repeat(" ", fieldWidth)
+	for i, l := range render.Wrap(value, p.width-fieldWidth) {
+		if i == 0 {
+			p.line("  %s%s%s", p.style.Mark(render.Faint, label), render.Safe(pad), render.Safe(l))
+			continue
+		}
+		p.line("%s%s", render.Safe(under), render.Safe(l))
+	}
 }
 
 // prose writes a paragraph of the program's own words, indented and wrapped.
