@@ -136,7 +136,8 @@ func TestBadRequests(t *testing.T) {
 		"input is no I-JSON":      bad(func(r *runtime.Request) { r.Input = []byte(`{"a":1,"a":2}`) }),
 		"two inputs":              bad(func(r *runtime.Request) { r.Input = []byte(`{}{}`) }),
 	} {
-		if _, err := host.Run(context.Background(), req); !errors.Is(err, runtime.ErrRequest) {
+		var input *pkgmgr.BadInput
+		if _, err := host.Run(context.Background(), req); !errors.Is(err, runtime.ErrRequest) && !errors.As(err, &input) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

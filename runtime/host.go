@@ -64,7 +64,8 @@ type Result struct {
 // call. Its cause is wrapped.
 var ErrInterrupted = errors.New("interrupted")
 
-// ErrRequest is wrapped by the error of a Request that no plugin could be asked.
+// ErrRequest is wrapped by the error of a Request that no plugin could be asked. One
+// whose input is no strict JSON is a *pkgmgr.BadInput.
 var ErrRequest = errors.New("invalid request")
 
 // Run performs one call. The order is the security contract: every decision comes
@@ -234,7 +235,7 @@ func (req Request) check() error {
 		return fmt.Errorf("%w: operate needs an action", ErrRequest)
 	}
 	if err := ijson.Check(req.Input); err != nil {
-		return fmt.Errorf("%w: input: %w", ErrRequest, err)
+		return &pkgmgr.BadInput{Action: req.Action, Err: err}
 	}
 	return nil
 }

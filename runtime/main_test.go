@@ -25,6 +25,7 @@ import (
 func TestMain(m *testing.M) {
 	misbehave.Main()
 	workerMain()
+	toolMain()
 	os.Exit(m.Run())
 }
 

@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/switchyard-plugins/switchyard/runtime/process/misbehave"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin"
 )
 
@@ -18,11 +22,12 @@ const workerFlag = "-worker"
 // work makes the plugin a well-behaved one, built with the SDK, that does what the
 // options say:
 //
-//	gate       an operation opens the named pipe gate/reached for writing, as soon as
-//	           it has had its effect, and then waits at gate/go
-//	slow-start the plugin waits at gate/go before it answers initialize
+//	gate       a method opens the named pipe gate/reached for writing, an operation as
+//	           soon as it has had its effect, and then waits at gate/go
+//	slow-start the plugin does that before it answers initialize
+//	daemon     it leaves a process behind that has a session of its own and no parent
 //	stubborn   it does not let a cancelled context end the wait
-//	fail       an operation answers "failed"; partial likewise
+//	fail       an operation answers "failed"; partial likewise; crash: it ends instead
 //	refuse=N   an operation answers with the error code N, before any effect
 //	stderr=N   it writes N numbered lines, with a secret, before it answers
 //	environ    its facts are its environment, too
@@ -33,19 +38,21 @@ func (w *world) work(options ...string) {
 	w.tell(append([]string{workerFlag, w.dir}, options...))
 }
 
+const gate = "gate"
+
 // makeGate makes the named pipes of "gate" and "slow-start".
 func (w *world) makeGate() {
 	w.t.Helper()
-	w.must(os.MkdirAll(filepath.Join(w.dir, "gate"), 0o755))
+	w.must(os.MkdirAll(filepath.Join(w.dir, gate), 0o755))
 	for _, name := range []string{"reached", "go"} {
-		w.must(syscall.Mkfifo(filepath.Join(w.dir, "gate", name), 0o600))
+		w.must(syscall.Mkfifo(filepath.Join(w.dir, gate, name), 0o600))
 	}
 }
 
 // awaitReached returns when the plugin has reached the gate.
 func (w *world) awaitReached() {
 	w.t.Helper()
-	f, err := os.OpenFile(filepath.Join(w.dir, "gate", "reached"), os.O_RDONLY, 0)
+	f, err := os.OpenFile(filepath.Join(w.dir, gate, "reached"), os.O_RDONLY, 0)
 	w.must(err)
 	w.must(f.Close())
 }
@@ -53,7 +60,7 @@ func (w *world) awaitReached() {
 // letGo returns when the plugin, which waits at the gate, has gone on.
 func (w *world) letGo() {
 	w.t.Helper()
-	f, err := os.OpenFile(filepath.Join(w.dir, "gate", "go"), os.O_WRONLY, 0)
+	f, err := os.OpenFile(filepath.Join(w.dir, gate, "go"), os.O_WRONLY, 0)
 	w.must(err)
 	w.must(f.Close())
 }
@@ -86,6 +93,15 @@ func workerMain() {
 	if k.has("trace") {
 		must(os.Create(filepath.Join(k.dir, "started"))).Close()
 	}
+	if k.has("daemon") {
+		k.daemon()
+	}
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	go func() {
+		<-interrupts
+		must(os.Create(filepath.Join(k.dir, "interrupted"))).Close()
+	}()
 	if k.has("slow-start") {
 		k.reached()
 		k.wait(context.Background())
@@ -95,8 +111,11 @@ func workerMain() {
 
 func (k worker) has(option string) bool { _, ok := k.options[option]; return ok }
 
-func (k worker) Health(context.Context) (plugin.HealthResult, error) {
+func (k worker) Health(ctx context.Context) (plugin.HealthResult, error) {
 	k.log()
+	if err := k.pass(ctx); err != nil {
+		return plugin.HealthResult{}, err
+	}
 	status := plugin.Healthy
 	if k.has("unhealthy") {
 		status = plugin.Unhealthy
@@ -104,8 +123,11 @@ func (k worker) Health(context.Context) (plugin.HealthResult, error) {
 	return plugin.HealthResult{Status: status, Message: "so it says", CheckedAt: time.Now()}, nil
 }
 
-func (k worker) Inspect(_ context.Context, r plugin.InspectRequest) (plugin.InspectResult, error) {
+func (k worker) Inspect(ctx context.Context, r plugin.InspectRequest) (plugin.InspectResult, error) {
 	k.log()
+	if err := k.pass(ctx); err != nil {
+		return plugin.InspectResult{}, err
+	}
 	fact := func(id, value string) plugin.Fact {
 		return plugin.Fact{ID: id, Label: id, Value: value, Source: "worker"}
 	}
@@ -133,14 +155,13 @@ func (k worker) Operate(ctx context.Context, r plugin.OperateRequest) (plugin.Op
 	}
 	fmt.Fprintf(f, "%s %s\n", r.Action, r.Input)
 	f.Close()
-	if k.has("gate") {
-		k.reached()
-		if !k.wait(ctx) {
-			return plugin.OperateResult{}, ctx.Err()
-		}
+	if err := k.pass(ctx); err != nil {
+		return plugin.OperateResult{}, err
 	}
 	status := plugin.Succeeded
 	switch {
+	case k.has("crash"):
+		os.Exit(9)
 	case k.has("fail"):
 		status = plugin.Failed
 	case k.has("partial"):
@@ -149,26 +170,54 @@ func (k worker) Operate(ctx context.Context, r plugin.OperateRequest) (plugin.Op
 	return plugin.OperateResult{Status: status, Summary: "touched", Output: json.RawMessage(r.Input)}, nil
 }
 
-func (k worker) reached() {
-	must(os.OpenFile(filepath.Join(k.dir, "gate", "reached"), os.O_WRONLY, 0)).Close()
-}
-
-// wait reports whether the gate opened before ctx ended.
-func (k worker) wait(ctx context.Context) bool {
-	opened := make(chan struct{})
-	go func() {
-		must(os.OpenFile(filepath.Join(k.dir, "gate", "go"), os.O_RDONLY, 0)).Close()
-		close(opened)
-	}()
+// pass waits at the gate, if there is one, until it opens or ctx ends.
+func (k worker) pass(ctx context.Context) error {
+	if !k.has(gate) {
+		return nil
+	}
+	k.reached()
 	if k.has("stubborn") {
 		ctx = context.Background()
 	}
+	return k.wait(ctx)
+}
+
+func (k worker) reached() {
+	must(os.OpenFile(filepath.Join(k.dir, gate, "reached"), os.O_WRONLY, 0)).Close()
+}
+
+func (k worker) wait(ctx context.Context) error {
+	opened := make(chan struct{})
+	go func() {
+		must(os.OpenFile(filepath.Join(k.dir, gate, "go"), os.O_RDONLY, 0)).Close()
+		close(opened)
+	}()
 	select {
 	case <-opened:
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+		return ctx.Err()
 	}
+}
+
+// daemon leaves a process behind and records its pid after this one's in "pids".
+func (k worker) daemon() {
+	pids := filepath.Join(k.dir, "pids")
+	f := must(os.OpenFile(pids, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644))
+	fmt.Fprintln(f, os.Getpid())
+	f.Close()
+	ready, child, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(must(os.Executable()), misbehave.Args("helper-middle", "how=setsid,double", "pids="+pids)...)
+	cmd.ExtraFiles = []*os.File{child}
+	if err := cmd.Run(); err != nil {
+		panic(err)
+	}
+	child.Close()
+	io.Copy(io.Discard, ready)
+	ready.Close()
 }
 
 func (k worker) log() {
