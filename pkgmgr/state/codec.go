@@ -102,10 +102,10 @@ func (d *decoder) time() time.Time {
 	return time.Unix(0, n).UTC()
 }
 
-// count reads the number of elements that follow, each of at least one byte.
-func (d *decoder) count() int {
+// count reads the number of elements that follow, each of at least size bytes.
+func (d *decoder) count(size int) int {
 	n := d.uint()
-	if n > uint64(len(d.s)) {
+	if n > uint64(len(d.s)/size) {
 		d.fail()
 		return 0
 	}
@@ -113,7 +113,7 @@ func (d *decoder) count() int {
 }
 
 func decodeTexts[S ~string](d *decoder) []S {
-	n := d.count()
+	n := d.count(1)
 	if n == 0 {
 		return nil
 	}

@@ -59,15 +59,19 @@ func (tx *Tx) Events(limit int, keep func(Event) bool) ([]Event, error) {
 	if err != nil || b == nil {
 		return list, err
 	}
-	err = newest(b, func(seq uint64, v []byte) (bool, error) {
+	err = tx.eachBackwards(bucketEvents, b, func(k, v []byte) error {
+		seq, err := tx.sequence(bucketEvents, k)
+		if err != nil {
+			return err
+		}
 		r := Event{Seq: seq}
 		if err := json.Unmarshal(v, &r); err != nil {
-			return false, tx.damaged(bucketEvents, sequenceKey(seq), err)
+			return tx.damaged(bucketEvents, k, err)
 		}
 		if keep == nil || keep(r) {
 			list = append(list, r)
 		}
-		return limit < 1 || len(list) < limit, nil
+		return stopAt(limit, len(list))
 	})
 	if err != nil {
 		return nil, err

@@ -86,17 +86,21 @@ func (tx *Tx) Logs(id string, after uint64, limit int) ([]LogEntry, error) {
 	if b == nil {
 		return list, nil
 	}
-	err = newest(b, func(seq uint64, v []byte) (bool, error) {
-		if seq <= after {
-			return false, nil
+	err = tx.eachBackwards(bucketLogs, b, func(k, v []byte) error {
+		seq, err := tx.sequence(bucketLogs, k)
+		switch {
+		case err != nil:
+			return err
+		case seq <= after:
+			return errStop
 		}
 		d := newDecoder(v)
 		r := LogEntry{Seq: seq, ID: id, At: d.time(), Package: d.digest(), Call: d.text(), Line: d.text(), Truncated: d.uint() == 1}
 		if err := d.err(); err != nil {
-			return false, tx.damaged(bucketLogs, []byte(id), err)
+			return tx.damaged(bucketLogs, []byte(id), err)
 		}
 		list = append(list, r)
-		return limit < 1 || len(list) < limit, nil
+		return stopAt(limit, len(list))
 	})
 	if err != nil {
 		return nil, err
@@ -108,6 +112,13 @@ func (tx *Tx) Logs(id string, after uint64, limit int) ([]LogEntry, error) {
 // sequenceKey sorts like seq.
 func sequenceKey(seq uint64) []byte { return binary.BigEndian.AppendUint64(nil, seq) }
 
+func (tx *Tx) sequence(id bucketID, key []byte) (uint64, error) {
+	if len(key) != 8 {
+		return 0, tx.damaged(id, key, errEncoding)
+	}
+	return binary.BigEndian.Uint64(key), nil
+}
+
 // dropOldest removes the entries of a bucket of consecutive sequence keys that
 // are not among the newest keep. It costs what it removes.
 func dropOldest(b *bolt.Bucket, keep uint64) error {
@@ -118,18 +129,6 @@ func dropOldest(b *bolt.Bucket, keep uint64) error {
 	c := b.Cursor()
 	for k, _ := c.First(); len(k) == 8 && binary.BigEndian.Uint64(k) <= last-keep; k, _ = c.First() {
 		if err := c.Delete(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// newest calls fn from the newest entry of a bucket of sequence keys backwards,
-// until it returns false.
-func newest(b *bolt.Bucket, fn func(seq uint64, value []byte) (more bool, err error)) error {
-	c := b.Cursor()
-	for k, v := c.Last(); len(k) == 8; k, v = c.Prev() {
-		if more, err := fn(binary.BigEndian.Uint64(k), v); err != nil || !more {
 			return err
 		}
 	}

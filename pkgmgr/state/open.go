@@ -211,17 +211,24 @@ func (h *handle) run(fn func(*Tx) error) (err error) {
 	} else if info.Size() < b.Size() {
 		return h.corrupt(fmt.Sprintf("the file has %d bytes of %d", info.Size(), b.Size()), nil)
 	}
-	if err := fn(&tx); err != nil {
+	if err := fn(&tx); errors.Is(err, bolterrors.ErrIncompatibleValue) {
+		return h.corrupt("a bucket where a value belongs, or the reverse", err)
+	} else if err != nil {
 		return err
 	}
 	if !tx.dirty {
 		return nil
 	}
 	tx.bolt = nil
-	if err := b.Commit(); err != nil {
+	var errno syscall.Errno
+	switch err := b.Commit(); {
+	case err == nil:
+		return nil
+	case errors.As(err, &errno):
 		return fmt.Errorf("%s: commit: %w", h.path, err)
+	default: // not the system's refusal, so what was read led nowhere
+		return h.corrupt("commit: "+err.Error(), err)
 	}
-	return nil
 }
 
 // close closes the database and gives its locks up; it may be called again. After a

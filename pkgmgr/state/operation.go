@@ -249,15 +249,18 @@ func (tx *Tx) Operations(limit int, keep func(Operation) bool) ([]Operation, err
 	if err != nil || b == nil {
 		return list, err
 	}
-	c := b.Cursor()
-	for k, v := c.Last(); k != nil && (limit < 1 || len(list) < limit); k, v = c.Prev() {
+	err = tx.eachBackwards(bucketOperations, b, func(k, v []byte) error {
 		op, err := tx.decodeOperation(k, v)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if keep == nil || keep(op) {
 			list = append(list, op)
 		}
+		return stopAt(limit, len(list))
+	})
+	if err != nil {
+		return nil, err
 	}
 	return list, nil
 }
@@ -329,7 +332,7 @@ func (tx *Tx) putResult(id string, result jsontext.Value) error {
 // with what refers to them.
 func (tx *Tx) dropOldOperations(b *bolt.Bucket) error {
 	for excess := int64(b.Sequence()) - KeepOperations; excess > 0; excess-- {
-		op, err := tx.oldestFinished(b)
+		op, err := tx.oldestFinished()
 		if err != nil || op.ID == "" {
 			return err
 		}
@@ -340,15 +343,17 @@ func (tx *Tx) dropOldOperations(b *bolt.Bucket) error {
 	return nil
 }
 
-func (tx *Tx) oldestFinished(b *bolt.Bucket) (Operation, error) {
-	c := b.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
+// oldestFinished returns the first operation that has ended, or none.
+func (tx *Tx) oldestFinished() (Operation, error) {
+	var oldest Operation
+	err := tx.each(bucketOperations, nil, func(k, v []byte) error {
 		op, err := tx.decodeOperation(k, v)
-		if err != nil || op.State.Terminal() {
-			return op, err
+		if err == nil && op.State.Terminal() {
+			oldest, err = op, errStop
 		}
-	}
-	return Operation{}, nil
+		return err
+	})
+	return oldest, err
 }
 
 func (tx *Tx) removeOperation(b *bolt.Bucket, op Operation) error {

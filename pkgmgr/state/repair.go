@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/go-json-experiment/json/jsontext"
-	bolt "go.etcd.io/bbolt"
 )
 
 // Check reads every record and returns the first fault, a *CorruptError if it
@@ -109,7 +108,11 @@ func (tx *Tx) readCounts() error {
 		if err != nil || b == nil {
 			return err
 		}
-		if n := count(b); n != b.Sequence() {
+		var n uint64
+		if err := tx.each(id, nil, func(_, _ []byte) error { n++; return nil }); err != nil {
+			return err
+		}
+		if n != b.Sequence() {
 			return tx.damaged(id, nil, fmt.Errorf("%d records, counted as %d", n, b.Sequence()))
 		}
 	}
@@ -166,14 +169,4 @@ func (tx *Tx) indexed(index bucketID, key, id []byte) (Operation, error) {
 		err = tx.damaged(index, key, fmt.Errorf("operation %q does not exist", id))
 	}
 	return op, err
-}
-
-// count returns the number of keys of a bucket.
-func count(b *bolt.Bucket) uint64 {
-	var n uint64
-	c := b.Cursor()
-	for k, _ := c.First(); k != nil; k, _ = c.Next() {
-		n++
-	}
-	return n
 }

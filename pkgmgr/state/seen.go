@@ -74,7 +74,7 @@ func decodeSeen(value []byte) (Seen, error) {
 		ID: d.text(), Name: d.text(), Version: d.text(), Protocol: d.text(),
 		Scopes: decodeTexts[manifest.Scope](d),
 	}
-	if n := d.count(); n > 0 {
+	if n := d.count(7); n > 0 {
 		r.Stats = make([]FileStat, n)
 		var last FileStat
 		for i := range r.Stats {

@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	bolt "go.etcd.io/bbolt"
@@ -103,6 +104,9 @@ func (tx *Tx) remove(id bucketID, key []byte) error {
 	return b.Delete(key)
 }
 
+// errStop, returned by the function of a scan, ends the scan without error.
+var errStop = errors.New("stop")
+
 // each calls fn for the records whose key begins with prefix, in key order. Key and
 // value belong to the database. fn must not change the bucket.
 func (tx *Tx) each(id bucketID, prefix []byte, fn func(key, value []byte) error) error {
@@ -111,15 +115,70 @@ func (tx *Tx) each(id bucketID, prefix []byte, fn func(key, value []byte) error)
 		return err
 	}
 	c := b.Cursor()
+	limit := tx.scanLimit(id)
 	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
-		if err := tx.checkSize(id, k, v); err != nil {
-			return err
-		}
-		if err := fn(k, v); err != nil {
-			return err
+		if err := limit.pass(k, v, fn); err != nil {
+			return unlessStop(err)
 		}
 	}
 	return nil
+}
+
+// eachBackwards is each over a whole bucket, or one inside it, from the last key
+// to the first.
+func (tx *Tx) eachBackwards(id bucketID, b *bolt.Bucket, fn func(key, value []byte) error) error {
+	c := b.Cursor()
+	limit := tx.scanLimit(id)
+	for k, v := c.Last(); k != nil; k, v = c.Prev() {
+		if err := limit.pass(k, v, fn); err != nil {
+			return unlessStop(err)
+		}
+	}
+	return nil
+}
+
+// stopAt stops a scan that has found n records of at most limit; a limit below
+// one is none.
+func stopAt(limit, n int) error {
+	if limit > 0 && n >= limit {
+		return errStop
+	}
+	return nil
+}
+
+func unlessStop(err error) error {
+	if err == errStop {
+		return nil
+	}
+	return err
+}
+
+// A scanLimit ends a scan of a damaged tree, which can be a circle or claim
+// records without end: no scan meets more bytes than the database has.
+type scanLimit struct {
+	tx   *Tx
+	id   bucketID
+	left int64
+}
+
+func (tx *Tx) scanLimit(id bucketID) scanLimit {
+	left := tx.bolt.Size()
+	if tx.dirty {
+		left += 64 << 20 // what this transaction may have added
+	}
+	return scanLimit{tx: tx, id: id, left: left}
+}
+
+// pass calls fn with one record.
+func (l *scanLimit) pass(key, value []byte, fn func(key, value []byte) error) error {
+	const element = 16 // bytes of every record in its page, beside key and value
+	if l.left -= int64(element + len(key) + len(value)); l.left < 0 {
+		return &CorruptError{Path: l.tx.path, Detail: fmt.Sprintf("%s has more records than the file has room for", bucketNames[l.id])}
+	}
+	if err := l.tx.checkSize(l.id, key, value); err != nil {
+		return err
+	}
+	return fn(key, value)
 }
 
 // damaged says that one record cannot be read.
