@@ -111,7 +111,7 @@ var memberCases = map[string][][2]string{
 
 func lineCases(limit int) [][2]string {
 	return [][2]string{
-		{`"x"`, valid}, {`" x "`, valid}, {quote(strings.Repeat("é", limit)), valid}, {quote(strings.Repeat("😀", limit)), valid}, {`"<&>\"\\"`, valid}, {`"\u200b"`, valid},
+		{`"x"`, valid}, {`" x "`, valid}, {quote(strings.Repeat("é", limit/2)), valid}, {quote(strings.Repeat("é", limit)), beyond}, {quote(strings.Repeat("😀", limit)), beyond}, {`"<&>\"\\"`, valid}, {`"\u200b"`, valid},
 		{quote(strings.Repeat("x", limit+1)), invalid}, {quote(strings.Repeat("é", limit+1)), invalid},
 		{`""`, invalid}, {`" "`, invalid}, {`"\u00a0\u3000\u2003"`, invalid}, {`"a\nb"`, invalid}, {`"a\u0000"`, invalid}, {`"a\u007f"`, invalid}, {`"a\u009b"`, invalid},
 		{`1`, invalid}, {`null`, invalid}, {`true`, invalid},

@@ -26,9 +26,9 @@ const (
 	MaxBytes           = 64 << 10  // plugin.json
 	MaxExecutableBytes = 128 << 20 // the executable file
 	MaxExecutablePath  = 240       // bytes, as for every path in a package
-	MaxID              = 64        // characters
-	MaxName            = 120       // characters
-	MaxVersion         = 64        // characters
+	MaxID              = 64        // bytes
+	MaxName            = 120       // bytes: the existing daemon counts them so
+	MaxVersion         = 64        // bytes
 	MaxArguments       = 32
 	MaxArgumentBytes   = 4096
 	MaxCapabilities    = 16
@@ -215,12 +215,12 @@ func (v *validation) equal(member, got, want string) {
 	}
 }
 
-func (v *validation) text(member, s string, maxRunes int) {
-	switch n := utf8.RuneCountInString(s); {
+func (v *validation) text(member, s string, maxBytes int) {
+	switch n := len(s); {
 	case !utf8.ValidString(s):
 		v.add(member, "is not valid UTF-8")
-	case n == 0 || n > maxRunes:
-		v.add(member, "must have 1 to %d characters, has %d", maxRunes, n)
+	case n == 0 || n > maxBytes:
+		v.add(member, "must have 1 to %d bytes, has %d", maxBytes, n)
 	case strings.TrimSpace(s) == "":
 		v.add(member, "must not be blank")
 	case strings.ContainsFunc(s, unicode.IsControl):
