@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -250,6 +251,7 @@ func (c *Client) ask(ctx context.Context, method string, params, result any) err
 	if f := c.send(ctx, method, append(message, '\n')); f != nil {
 		return c.fail(f)
 	}
+	rehearse(method, result)
 	line, err := c.in.next()
 	if err != nil {
 		line, err = c.unfinished(ctx, method, line, err)
@@ -359,6 +361,30 @@ func decode(method string, line []byte, id int, result any) *Fault {
 		return undecodable(method, "/result", response.Result, err)
 	}
 	return nil
+}
+
+// rehearse decodes a sample of the answer that is awaited. The decoders of a type
+// are built at its first use, which takes a millisecond in a program that has
+// just started; the plugin needs longer to answer.
+func rehearse(method string, result any) {
+	_ = decode(method, rehearsal(method), 1, reflect.New(reflect.TypeOf(result).Elem()).Interface())
+}
+
+func rehearsal(method string) []byte {
+	sample := ""
+	switch method {
+	case plugin.MethodInitialize:
+		sample = `{"protocolVersion":"","plugin":{"schemaVersion":"","id":"","name":"","version":"","protocolVersion":"",` +
+			`"capabilities":[""],"requestedScopes":[""]},"grantedScopes":[""]}`
+	case plugin.MethodHealth:
+		sample = `{"status":"","message":"","checkedAt":"2000-01-01T00:00:00Z"}`
+	case plugin.MethodInspect:
+		sample = `{"summary":"","facts":[{"id":"","label":"","value":"","source":""}],` +
+			`"actions":[{"id":"","name":"","description":"","risk":""}],"warnings":[""],"observedAt":"2000-01-01T00:00:00Z"}`
+	case plugin.MethodOperate:
+		sample = `{"status":"","summary":"","output":{}}`
+	}
+	return []byte(`{"jsonrpc":"2.0","id":1,"result":` + sample + `}`)
 }
 
 // items returns the elements of a list that may be null, never nil.

@@ -85,7 +85,8 @@ func TestMatrix(t *testing.T) {
 				timeout = time.Second
 			}
 			began := time.Now()
-			id, exit, err := run(t, name, timeout)
+			child, id, err := run(t, name, timeout)
+			exit := child.Finish(context.Background(), 0)
 			if took := time.Since(began); took > 60*time.Second {
 				t.Errorf("took %v", took)
 			}
@@ -118,7 +119,7 @@ func TestMatrix(t *testing.T) {
 
 // run makes one call as a host does: start, initialize, inspect or health, an
 // orderly end, and the exit's status in the judgement.
-func run(t *testing.T, name string, timeout time.Duration) (callID string, exit process.Exit, err error) {
+func run(t *testing.T, name string, timeout time.Duration) (child *process.Child, callID string, err error) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -142,7 +143,7 @@ func run(t *testing.T, name string, timeout time.Duration) (callID string, exit 
 		t.Fatal(err)
 	}
 	callID = uuid.NewString()
-	child, err := process.Start(process.Spec{
+	child, err = process.Start(process.Spec{
 		Executable: executable, Path: self, Args: misbehave.Args(name), Dir: dir, CallID: callID,
 		Env: process.Environment(os.LookupEnv, manifest.Protocol, dir),
 	})
@@ -163,13 +164,13 @@ func run(t *testing.T, name string, timeout time.Duration) (callID string, exit 
 		endCtx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		go func() { ended <- client.End(endCtx) }()
-		exit = child.Finish(ctx, time.Second)
+		child.Finish(ctx, time.Second)
 		err = <-ended
 		var f *call.Fault
 		if errors.As(err, &f) && f.Code == call.CodeTimeout {
 			err = nil // the process did not end by itself; that is what exit says
 		}
-		return callID, exit, err
+		return child, callID, err
 	}
 	grace := time.Duration(0)
 	var f *call.Fault
@@ -179,11 +180,28 @@ func run(t *testing.T, name string, timeout time.Duration) (callID string, exit 
 			grace = 100 * time.Millisecond
 		}
 	}
-	exit = child.Finish(ctx, grace)
+	exit := child.Finish(ctx, grace)
 	if f != nil {
 		err = f.AfterExit(exit.String(), !exit.Killed && !exit.Clean())
 	}
-	return callID, exit, err
+	return child, callID, err
+}
+
+// TestCrashWhileInitialising holds what the user learns: at once, how the
+// process ended and what it said last.
+func TestCrashWhileInitialising(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	child, _, err := run(t, "stderr-and-crash", 10*time.Minute)
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("took %v", took)
+	}
+	if want := "initialize: the plugin crashed (exit status 3)"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if lines := child.Stderr.Lines(0); len(lines) != 1 || lines[0].Text != "cannot open the database" {
+		t.Errorf("stderr: %+v", lines)
+	}
 }
 
 // marked lists living processes of the call.

@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -9,10 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/switchyard-plugins/switchyard/runtime/process"
 )
@@ -86,7 +90,7 @@ func TestNothingSurvives(t *testing.T) {
 		{"daemon-ignoring-signals", 1, 1},
 		{"daemon-stopped", 1, 1},
 		{"daemon-of-crash", 1, 1},
-		{"daemon-of-hang", 1, 1},
+		{"daemon-of-hang", 1, -1},
 		{"daemon-before-initialize", 1, 1},
 		{"daemon-and-broken-message", 1, 1},
 		{"fork-bomb", 31, 31},
@@ -95,12 +99,13 @@ func TestNothingSurvives(t *testing.T) {
 		t.Run(c.behaviour, func(t *testing.T) {
 			t.Parallel()
 			pids := filepath.Join(t.TempDir(), "pids")
-			s := spec(t, c.behaviour, "pids="+pids)
+			ready := newReady(t)
+			s := spec(t, c.behaviour, "pids="+pids, "ready="+ready.Name())
 			child := start(t, s)
 			if c.behaviour == "daemon-of-hang" {
 				fmt.Fprintln(child.Stdin, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
 				fmt.Fprintln(child.Stdin, `{"jsonrpc":"2.0","id":2,"method":"plugin.health","params":{}}`)
-				awaitPids(t, pids)
+				await(t, ready)
 				child.Kill("hanging")
 			} else {
 				call(t, child)
@@ -121,17 +126,30 @@ func TestNothingSurvives(t *testing.T) {
 	}
 }
 
-// awaitPids returns when a process has recorded itself. The file system has no
-// event to wait for, so it polls, bounded by the test's own deadline.
-func awaitPids(t testing.TB, path string) []string {
+// newReady returns a named pipe in which helpers report that they run.
+func newReady(t testing.TB) *os.File {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if data, err := os.ReadFile(path); err == nil && bytes.HasSuffix(data, []byte("\n")) {
-			return strings.Fields(string(data))
-		}
+	path := filepath.Join(t.TempDir(), "ready")
+	if err := syscall.Mkfifo(path, 0o666); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no process was recorded")
-	return nil
+	pipe, err := os.OpenFile(path, os.O_RDWR, 0) // both ends, so that no open blocks
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pipe.Close() })
+	return pipe
+}
+
+// await returns when something was written to the pipe.
+func await(t testing.TB, pipe *os.File) {
+	t.Helper()
+	if err := pipe.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pipe.Read(make([]byte, 1)); err != nil {
+		t.Fatalf("no process reported itself: %v", err)
+	}
 }
 
 // TestStrangersAreLeftAlone runs other children of this process beside calls
@@ -204,24 +222,28 @@ func helperMain() {
 	case "wait": // until stdin closes
 		os.Stdin.Read(make([]byte, 1))
 	case "supervisor": // starts a call and is killed in the middle of it
-		supervisor(os.Args[3], os.Args[4], os.Args[5])
+		supervisor(os.Args[3], os.Args[4], os.Args[5:])
 	}
 	os.Exit(0)
 }
 
-func supervisor(behaviour, callID, pids string) {
+// supervisor says "started" when its child runs, and waits to be killed.
+func supervisor(behaviour, callID string, options []string) {
 	self, _ := os.Executable()
 	f, err := os.Open(self)
 	if err != nil {
 		panic(err)
 	}
-	dir := filepath.Dir(pids)
+	dir, err := os.MkdirTemp("", "package")
+	if err != nil {
+		panic(err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "plugin.json"), []byte(manifest), 0o644); err != nil {
 		panic(err)
 	}
 	child, err := process.Start(process.Spec{
 		Executable: f, Path: self, Dir: dir, CallID: callID,
-		Args: []string{"-misbehave", behaviour, "pids=" + pids},
+		Args: append([]string{"-misbehave", behaviour}, options...),
 		Env:  process.Environment(os.LookupEnv, "switchyard.plugin/v1", dir),
 	})
 	if err != nil {
@@ -229,6 +251,7 @@ func supervisor(behaviour, callID, pids string) {
 	}
 	fmt.Fprintln(child.Stdin, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
 	fmt.Fprintln(child.Stdin, `{"jsonrpc":"2.0","id":2,"method":"plugin.health","params":{}}`)
+	fmt.Println("started")
 	os.Stdin.Read(make([]byte, 1))
 }
 
@@ -243,33 +266,33 @@ func TestSupervisorKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			callID, pids := newCallID(), filepath.Join(t.TempDir(), "pids")
-			cmd := exec.Command(self, "-helper", "supervisor", behaviour, callID, pids)
+			callID, pids, ready := newCallID(), filepath.Join(t.TempDir(), "pids"), newReady(t)
+			cmd := exec.Command(self, "-helper", "supervisor", behaviour, callID, "pids="+pids, "ready="+ready.Name())
+			cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 			in, err := cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer in.Close()
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
+			if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+				t.Fatalf("supervisor says %q, %v", line, err)
+			}
+			child := hold(t, marked(t, callID))
 			hanging := behaviour == "hang-at-method"
-			var child string
-			if hanging {
-				child = awaitMarked(t, callID)
-			} else {
-				awaitPids(t, pids)
+			if !hanging {
+				await(t, ready)
 			}
 			cmd.Process.Kill()
 			cmd.Wait()
-			if hanging {
-				// The kernel delivers the signal as the supervisor exits; the child
-				// may take a moment to die of it.
-				for deadline := time.Now().Add(10 * time.Second); alive(child); {
-					if time.Now().After(deadline) {
-						t.Fatal("the child outlives its supervisor")
-					}
-				}
+			if !child.gone(10 * time.Second) {
+				t.Error("the child outlives its supervisor")
 			}
 			ended, err := process.Sweep([]string{"not-this-one", callID})
 			if err != nil {
@@ -289,15 +312,34 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 }
 
-func awaitMarked(t testing.TB, callID string) string {
+// held is a process whose end can be waited for.
+type held int
+
+// hold takes hold of the oldest of the processes: the child that the supervisor
+// started. That child may start others meanwhile.
+func hold(t testing.TB, pids []string) held {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
-		if pids := marked(t, callID); len(pids) == 1 {
-			return pids[0]
+	if len(pids) == 0 {
+		t.Fatal("the supervisor has no child")
+	}
+	lowest := 0
+	for _, s := range pids {
+		if pid, err := strconv.Atoi(s); err == nil && (lowest == 0 || pid < lowest) {
+			lowest = pid
 		}
 	}
-	t.Fatal("no process appeared")
-	return ""
+	fd, err := unix.PidfdOpen(lowest, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return held(fd)
+}
+
+// gone reports whether the process has ended within the time.
+func (h held) gone(within time.Duration) bool {
+	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(h), Events: unix.POLLIN}}, int(within.Milliseconds()))
+	return n > 0
 }
 
 // TestSweepSparesOthers sweeps while a live call of another id runs.
@@ -398,10 +440,11 @@ func TestUnprivileged(t *testing.T) {
 func TestNested(t *testing.T) {
 	t.Parallel()
 	s := spec(t, "good")
-	inner, pids := newCallID(), filepath.Join(t.TempDir(), "pids")
-	s.Args = []string{"-helper", "supervisor", "daemon-holding-pipes", inner, pids}
+	inner, pids, ready := newCallID(), filepath.Join(t.TempDir(), "pids"), newReady(t)
+	s.Args = []string{"-helper", "supervisor", "daemon-holding-pipes", inner, "pids=" + pids, "ready=" + ready.Name()}
+	s.Env = append(s.Env, "TMPDIR="+t.TempDir())
 	c := start(t, s)
-	awaitPids(t, pids)
+	await(t, ready)
 	c.Kill("interrupted")
 	finish(c)
 	if _, err := process.Sweep([]string{inner}); err != nil {

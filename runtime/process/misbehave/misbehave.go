@@ -25,7 +25,8 @@ const flag = "-misbehave"
 
 // Args returns the arguments that make a test binary behave as name. Options
 // are "key=value": "pids=FILE" makes every process that the behaviour starts
-// add a line with its pid to FILE.
+// add a line with its pid to FILE, and "ready=PIPE" then write a byte to the
+// named pipe PIPE, which the test must have open.
 func Args(name string, options ...string) []string {
 	return append([]string{flag, name}, options...)
 }

@@ -60,7 +60,7 @@ func (p *plugin) command(helper string, args ...string) *exec.Cmd {
 	if err != nil {
 		panic(err)
 	}
-	cmd := exec.Command(self, Args(helper, "how="+strings.Join(args, ","), "pids="+p.options["pids"])...)
+	cmd := exec.Command(self, Args(helper, "how="+strings.Join(args, ","), "pids="+p.options["pids"], "ready="+p.options["ready"])...)
 	if slices.Contains(args, "hold") {
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	}
@@ -138,15 +138,20 @@ func chain(p *plugin) {
 	}
 }
 
-// record adds this process's pid to the file that the test reads.
+// record adds this process's pid to the file that the test reads, and tells the
+// named pipe on which the test waits.
 func (p *plugin) record() {
-	if p.options["pids"] == "" {
-		return
+	append := func(path, text string) {
+		if path == "" {
+			return
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+		if err != nil {
+			panic(err)
+		}
+		defer f.Close()
+		fmt.Fprint(f, text)
 	}
-	f, err := os.OpenFile(p.options["pids"], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
-	if err != nil {
-		panic(err)
-	}
-	defer f.Close()
-	fmt.Fprintln(f, os.Getpid())
+	append(p.options["pids"], strconv.Itoa(os.Getpid())+"\n")
+	append(p.options["ready"], "x")
 }
