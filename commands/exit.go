@@ -50,6 +50,10 @@ func (in *invocation) classify(err error) failure {
 			break
 		}
 	}
+	var verified *verifyFailure
+	if errors.As(err, &verified) {
+		f.details = verified.data
+	}
 	return f
 }
 
@@ -71,7 +75,7 @@ func (in *invocation) classifyOwn(err error, f *failure) bool {
 			f.hint = render.Command(append([]string{in.env.Program}, usage.hint...)...)
 		}
 		if usage.overview {
-			f.after = in.overview
+			f.before = in.overview
 		}
 	case errors.As(err, &asking):
 		f.exit, f.code, f.hint = exitDecision, "decision.no_terminal", asking.instead
@@ -88,8 +92,6 @@ func (in *invocation) classifyOwn(err error, f *failure) bool {
 		f.exit, f.code = exitDecision, "decision.declined"
 	case errors.As(err, &exists):
 		f.code, f.details = "file.exists", existsDetails{exists.Path}
-	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled) && in.interrupted():
-		f.exit, f.code, f.message = exitInterrupted, "interrupted", errInterrupted.Error()
 	default:
 		return false
 	}
@@ -173,7 +175,7 @@ func (in *invocation) integrityHint(e *pkgmgr.Integrity) string {
 	return in.next("verify")
 }
 
-// classifyCall knows what can happen to a running plugin.
+// classifyCall knows what can happen to a running plugin, and interrupts.
 func (in *invocation) classifyCall(err error, f *failure) bool {
 	var (
 		failed    *runtime.Failed
@@ -203,6 +205,8 @@ func (in *invocation) classifyCall(err error, f *failure) bool {
 			f.hint = in.next("operations", "show", stopped.Operation)
 		}
 		f.details = stoppedDetails{stopped.ID, stopped.Operation}
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled) && in.interrupted():
+		f.exit, f.code, f.message = exitInterrupted, "interrupted", errInterrupted.Error()
 	default:
 		return false
 	}
@@ -251,7 +255,7 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 		case denied.ByLock != "":
 			f.code, f.hint = "permission.lock", in.next("show", denied.ID)
 		case denied.Scope != "":
-			f.code, f.hint = "permission.scope", in.next("enable", denied.ID, "--scope", string(denied.Scope))
+			f.code, f.hint = "permission.scope", in.moreScopes(denied.ID, denied.Scope)
 		default:
 			f.code, f.hint = "permission.changed", in.next("show", denied.ID)
 		}
@@ -284,6 +288,18 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 		return false
 	}
 	return true
+}
+
+// moreScopes is the command that grants a scope beside those that are granted:
+// enable replaces what was granted before.
+func (in *invocation) moreScopes(id string, scope manifest.Scope) string {
+	scopes := []manifest.Scope{scope}
+	if ref, err := pkgmgr.ParseRef(in.subjectOr(id)); err == nil {
+		if infos, err := in.named(ref); err == nil {
+			scopes = slices.Concat(infos[0].Granted, scopes)
+		}
+	}
+	return in.enableCommandLine(in.subjectOr(id), scopes)
 }
 
 func (in *invocation) missingHint(e *pkgmgr.NotFound) string {

@@ -9,13 +9,13 @@ import (
 // A failure is an error as its reader meets it.
 type failure struct {
 	exit    int
-	code    string   // stable, for programs: "integrity.digest"
-	message string   // one sentence, as the error says it; foreign
-	hint    string   // the exact next command, "" where none helps
-	details any      // facts for --json; nil: none
-	block   *block   // set for failures that must look like nothing else
-	more    []string // further sentences of the same kind; foreign
-	after   func(*page)
+	code    string      // stable, for programs: "integrity.digest"
+	message string      // one sentence, as the error says it; foreign
+	hint    string      // the exact next command, "" where none helps
+	details any         // facts for --json; nil: none
+	block   *block      // set for failures that must look like nothing else
+	more    []string    // further sentences of the same kind; foreign
+	before  func(*page) // what to show first; nil: nothing
 }
 
 // A block is how integrity, signature and revocation failures are told.
@@ -28,13 +28,13 @@ type block struct {
 // failText tells a failure on standard error.
 func (in *invocation) failText(f failure) {
 	style := in.style(2)
-	if f.after != nil {
+	if f.before != nil {
 		p := &page{style: style, width: 0}
 		if in.env.Terminal(2) {
 			p.width = in.env.Width()
 		}
 		p.out = &in.text
-		f.after(p)
+		f.before(p)
 		in.stderr("%s\n", render.Safe(in.text.String()))
 		in.text.Reset()
 	}
@@ -49,7 +49,7 @@ func (in *invocation) failText(f failure) {
 		return
 	}
 	in.stderr("%s %s: %s\n", style.Mark(render.Bad, "switchyard:"), style.Mark(render.Bad, f.block.title), f.message)
-	width := len("next command")
+	width := len("likely causes")
 	for _, fact := range f.block.facts {
 		width = max(width, len(fact[0]))
 	}

@@ -60,9 +60,11 @@ func (in *invocation) perform(l *line) error {
 // finish writes what the command left to write and returns the exit code.
 func (in *invocation) finish(err error) int {
 	in.bar.clear(true)
-	if in.stop != nil {
-		in.stop()
-	}
+	defer func() {
+		if in.stop != nil {
+			in.stop()
+		}
+	}()
 	if err == nil {
 		err = in.flush()
 		if err == nil {

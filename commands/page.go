@@ -34,18 +34,12 @@ const fieldWidth = 18
 // the label, as a digest is, gets a line of its own.
 func (p *page) field(label, format string, args ...any) {
 	value := render.Format(format, args...)
+	fits := p.width == 0 || fieldWidth+render.Width(value) <= p.width
+	if fits || !strings.Contains(value, " ") {
+		p.exact(label, value)
+		return
+	}
 	pad := strings.Repeat(" ", max(1, fieldWidth-2-render.Width(label)))
-	if p.width == 0 || fieldWidth+render.Width(value) <= p.width {
-		p.line("  %s%s%s", p.style.Mark(render.Faint, label), render.Safe(pad), render.Safe(value))
-		return
-	}
-	if !strings.Contains(value, " ") {
-		if label != "" {
-			p.line("  %s", p.style.Mark(render.Faint, label))
-		}
-		p.line("    %s", render.Safe(value))
-		return
-	}
 	under := strings.Repeat(" ", fieldWidth)
 	for i, l := range render.Wrap(value, p.width-fieldWidth) {
 		if i == 0 {
@@ -54,6 +48,20 @@ func (p *page) field(label, format string, args ...any) {
 		}
 		p.line("%s%s", render.Safe(under), render.Safe(l))
 	}
+}
+
+// exact is field for a value, already safe, in which every character counts: it
+// stands on a line of its own where it does not fit, and is never broken.
+func (p *page) exact(label, value string) {
+	pad := strings.Repeat(" ", max(1, fieldWidth-2-render.Width(label)))
+	if p.width == 0 || fieldWidth+render.Width(value) <= p.width {
+		p.line("  %s%s%s", p.style.Mark(render.Faint, label), render.Safe(pad), render.Safe(value))
+		return
+	}
+	if label != "" {
+		p.line("  %s", p.style.Mark(render.Faint, label))
+	}
+	p.line("    %s", render.Safe(value))
 }
 
 // prose writes a paragraph of the program's own words, indented and wrapped.

@@ -33,8 +33,13 @@ func writePlugin(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) > 3 {
 		mode, more = args[3], args[4:]
 	}
+	ts.Check(makePlugin(dir, args[1], args[2], mode, more...))
+}
+
+// makePlugin is writePlugin outside of scripts.
+func makePlugin(dir, id, version, mode string, more ...string) error {
 	m := manifest.Manifest{
-		SchemaVersion: manifest.SchemaVersion, ID: args[1], Name: "Test plugin " + args[1], Version: args[2],
+		SchemaVersion: manifest.SchemaVersion, ID: id, Name: "Test plugin " + id, Version: version,
 		ProtocolVersion: manifest.Protocol, Executable: "bin/plugin", Arguments: append([]string{mode}, more...),
 		Capabilities:    []manifest.Capability{manifest.CapabilityInspect, manifest.CapabilityOperate},
 		RequestedScopes: []manifest.Scope{manifest.ScopeMetadataRead, manifest.ScopeOperate},
@@ -47,13 +52,21 @@ func writePlugin(ts *testscript.TestScript, neg bool, args []string) {
 		identity.Version += "-other"
 	}
 	stated, err := json.Marshal(identity)
-	ts.Check(err)
+	if err != nil {
+		return err
+	}
 	text, err := json.MarshalIndent(m, "", "  ")
-	ts.Check(err)
-	ts.Check(os.MkdirAll(filepath.Join(dir, "bin"), 0o755))
-	ts.Check(os.WriteFile(filepath.Join(dir, manifest.FileName), append(text, '\n'), 0o644))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, manifest.FileName), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
 	script := strings.ReplaceAll(pluginScript, "@IDENTITY@", string(stated))
-	ts.Check(os.WriteFile(filepath.Join(dir, "bin", "plugin"), []byte(script), 0o755))
+	return os.WriteFile(filepath.Join(dir, "bin", "plugin"), []byte(script), 0o755)
 }
 
 const pluginScript = `#!/bin/sh

@@ -234,7 +234,7 @@ func (p *page) review(d reviewData) {
 	p.line("")
 	p.title("What would be started")
 	p.field("protocol", "%s", d.Protocol)
-	p.field("arguments", "%s", render.Safe(argumentArray(d.Arguments)))
+	p.exact("arguments", argumentArray(d.Arguments))
 	p.field("executable", "%s", d.ExecutableKind)
 	p.field("files", "%d, %s", d.Files, byteSize(d.Bytes))
 	if len(d.OtherExecutables) > 0 {
