@@ -2,8 +2,7 @@ package pkgmgr
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -64,7 +63,7 @@ type Decision struct {
 	home   *Home
 	sel    *selection
 	method Method
-	root   string // resolved project root or ""
+	root   string           // resolved project root or ""
 	offer  []manifest.Scope // to be granted if the exchange goes well; nil for a call
 	byLock bool             // the offer comes from a lock, not from a person
 	passed check
@@ -209,79 +208,61 @@ func (d *Decision) Granted() error {
 }
 
 // ProjectTrusted refuses a call on a project root that is not trusted. Health has
-// no project and passes.
+// no project and passes; every other method must have one.
 func (d *Decision) ProjectTrusted() error {
-	if d.root != "" && d.sel.project == nil {
+	switch {
+	case d.root != "" && d.sel.project == nil:
 		return &Denied{ID: d.sel.ref.ID, Project: d.root}
+	case d.root == "" && d.method != MethodHealth:
+		return &Denied{ID: d.sel.ref.ID, Detail: string(d.method) + " needs a project directory"}
 	}
 	d.passed |= checkProject
 	return nil
 }
 
-// Rehash reads the whole package again and compares it with what was trusted. It
-// is the only maker of an Approval, and refuses while another check is missing.
-func (d *Decision) Rehash(ctx context.Context) (*Approval, error) {
-	if d.passed != allChecks {
-		return nil, fmt.Errorf("internal error: rehash before every other check passed (%04b)", d.passed)
-	}
-	a, err := d.home.rehash(ctx, d)
-	var mismatch *Integrity
-	if !errors.As(err, &mismatch) {
-		return a, err
-	}
-	return nil, d.home.changed(ctx, d.sel, mismatch.Found)
-}
-
+// rehash is one attempt of Rehash. Errors: *Integrity, a fault of the package, or
+// fs.ErrNotExist when the tree is not there any more.
 func (h *Home) rehash(ctx context.Context, d *Decision) (_ *Approval, err error) {
 	sel := d.sel
-	mirrored := make(chan bool, 1)
-	if sel.dirName != "" && sel.path != h.pluginPath(sel.dirName) {
-		go func() { mirrored <- sameInodes(sel.path, h.pluginPath(sel.dirName)) }()
-	} else {
-		mirrored <- true
-	}
-	root, err := os.OpenRoot(sel.path)
+	mirrored := h.startMirrorCheck(sel)
+	root, err := openTree(sel.path)
 	if err != nil {
-		return nil, fmt.Errorf("package: %w", err)
+		return nil, err
 	}
 	defer root.Close()
 	m, raw, err := readManifest(root, sel.path)
 	if err != nil {
-		<-mirrored
-		return nil, d.tampered(err)
+		return nil, err
 	}
 	exe := path.Clean(m.Executable)
-	f, err := openExecutable(root, exe, sel.path)
+	rules, err := checkExecutable(root, exe, sel.path)
 	if err != nil {
-		<-mirrored
-		return nil, d.tampered(err)
+		return nil, err
 	}
+	tree, kept, err := archive.HashDirOpen(ctx, root, exe)
+	if err != nil {
+		return nil, unreadable(sel.path, err)
+	}
+	f := kept[0]
 	defer func() {
-		if err != nil {
+		if err != nil && f != nil {
 			f.Close()
 		}
 	}()
-	tree, err := archive.HashDir(ctx, root)
-	same := <-mirrored
-	if err != nil {
-		return nil, d.tampered(err)
+	if tree.NoModes {
+		tree.MarkExecutable(exe)
 	}
 	found, err := tree.Package()
 	if err != nil {
 		return nil, err
 	}
-	if found == sel.recorded && !same {
-		// The store's tree is intact and the default directory is another tree.
-		if found, err = hashPath(ctx, h.pluginPath(sel.dirName)); err != nil {
-			return nil, d.tampered(err)
-		}
-	}
-	if found != sel.recorded {
+	if found != sel.recorded || !hashedAs(tree, manifest.FileName, raw) || !isFile(f, rules) {
 		return nil, &Integrity{What: "package digest", Expected: sel.recorded, Found: found, Where: sel.path}
 	}
-	// What was parsed and what will be executed are what was hashed.
-	if !hashedAs(tree, manifest.FileName, raw) || !sameFile(root, exe, f) {
-		return nil, &Integrity{What: "package digest", Expected: sel.recorded, Found: "", Where: sel.path}
+	if !<-mirrored {
+		if err := h.judgeMirror(ctx, sel); err != nil {
+			return nil, err
+		}
 	}
 	a := &Approval{
 		Call: d.Call, Manifest: m, Package: found, Fingerprint: sel.fingerprint(),
@@ -300,26 +281,52 @@ func (h *Home) rehash(ctx context.Context, d *Decision) (_ *Approval, err error)
 	return a, nil
 }
 
-// tampered turns a rule that a trusted package suddenly breaks into a mismatch:
-// its files are not the reviewed ones.
-func (d *Decision) tampered(err error) error {
-	var malformed *Malformed
-	var refused *archive.Refusal
-	if errors.As(err, &malformed) || errors.As(err, &refused) {
-		return errors.Join(&Integrity{What: "package digest", Expected: d.sel.recorded, Where: d.sel.path}, err)
+// startMirrorCheck compares the store's tree with the default directory beside the
+// hashing. The channel yields one value.
+func (h *Home) startMirrorCheck(sel *selection) <-chan bool {
+	result := make(chan bool, 1)
+	if sel.dirName == "" || sel.path == h.pluginPath(sel.dirName) {
+		result <- true
+		return result
 	}
-	return err
+	from, to := sel.path, h.pluginPath(sel.dirName)
+	go func() { result <- sameInodes(from, to) }()
+	return result
+}
+
+// judgeMirror is asked where the default directory has other inodes than the
+// store's intact tree. That is as it should be while it holds the same bytes, or
+// when it belongs to another version by now.
+func (h *Home) judgeMirror(ctx context.Context, sel *selection) error {
+	found, err := hashPath(ctx, h.pluginPath(sel.dirName))
+	if err == nil && found == sel.recorded {
+		return nil
+	}
+	now, nerr := h.currentDefault(ctx, sel)
+	switch {
+	case nerr != nil:
+		return nerr
+	case now.Package != sel.recorded:
+		sel.dirName = ""
+		return nil
+	case err != nil:
+		return err
+	}
+	return &Integrity{What: "package digest", Expected: sel.recorded, Found: found, Where: h.pluginPath(sel.dirName)}
 }
 
 func hashedAs(tree *archive.Tree, name string, content []byte) bool {
-	want := digest.Of(content).Hex()
-	return slices.ContainsFunc(tree.Files, func(f digest.File) bool { return f.Path == name && f.SHA256 == want })
+	f, ok := tree.File(name)
+	return ok && f.SHA256 == digest.Of(content).Hex()
 }
 
-func sameFile(root *os.Root, name string, f *os.File) bool {
-	opened, err1 := f.Stat()
-	named, err2 := root.Lstat(name)
-	return err1 == nil && err2 == nil && os.SameFile(opened, named)
+// isFile reports whether f is the file that info describes.
+func isFile(f *os.File, info fs.FileInfo) bool {
+	if f == nil {
+		return false
+	}
+	opened, err := f.Stat()
+	return err == nil && os.SameFile(opened, info)
 }
 
 // Recheck reads the decisions again, right before an operation's request is sent:
@@ -332,7 +339,7 @@ func (a *Approval) Recheck(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	again := &Decision{Call: d.Call, home: h, sel: fresh, method: d.method, root: d.root, offer: d.offer}
+	again := &Decision{Call: d.Call, home: h, sel: fresh, method: d.method, root: d.root, offer: d.offer, byLock: d.byLock}
 	for _, step := range []func() error{again.NotRevoked, again.Trusted, again.Granted, again.ProjectTrusted} {
 		if err := step(); err != nil {
 			return err

@@ -80,8 +80,8 @@ func compareConfig(c *project.Config, f *lockfile.File, add func(id, what, wante
 		if !w.Accepts(e.Version) {
 			add(id, DriftRange, e.Version, w.Version)
 		}
-		if w.Source != e.Source {
-			add(id, DriftSource, e.Source, w.Source)
+		if source := lockfile.CleanSource(w.Source); source != e.Source {
+			add(id, DriftSource, e.Source, source)
 		}
 		if w.Scopes != nil && !slices.Equal(slices.Sorted(slices.Values(w.Scopes)), e.Grants) {
 			add(id, DriftScopes, strings.Join(e.Grants, " "), strings.Join(w.Scopes, " "))
@@ -131,16 +131,24 @@ func (h *Home) installLocked(ctx context.Context, lock *Lock, e lockfile.Plugin,
 	if err := h.checkDenied(denied); err != nil {
 		return nil, err
 	}
-	if key == lockfile.Any {
-		key = HostPlatform()
-	}
 	at, err := h.locate(lock.Root, e, key, want.Archive)
 	if err != nil {
 		return nil, err
 	}
 	o.Archive, o.Source = want.Archive, h.lockedSource(lock, e, at)
 	o.Expect = &Expectation{ID: e.ID, Version: e.Version, Package: want.Package, Manifest: want.Manifest, Fingerprint: want.Fingerprint}
-	return h.Install(ctx, at.path, o)
+	out, err := h.Install(ctx, at.path, o)
+	var damaged *Integrity
+	if at.store && errors.As(err, &damaged) {
+		// The store's copy is not what its name says; the source may still be.
+		source, serr := h.locate(lock.Root, e, key, "")
+		if serr != nil {
+			return nil, err
+		}
+		o.Source = h.lockedSource(lock, e, source)
+		return h.Install(ctx, source.path, o)
+	}
+	return out, err
 }
 
 // InstallProject installs what switchyard.toml asks for and, beside it, what the
@@ -154,7 +162,7 @@ func (h *Home) InstallProject(ctx context.Context, p *project.Project, lock *Loc
 	var out []*Installed
 	if lock != nil {
 		for _, e := range lock.File.Plugins {
-			if w, wanted := wantedOf(config, e.ID); wanted && (!w.Accepts(e.Version) || w.Source != e.Source) {
+			if w, wanted := wantedOf(config, e.ID); wanted && (!w.Accepts(e.Version) || lockfile.CleanSource(w.Source) != e.Source) {
 				continue
 			}
 			o := o
@@ -226,17 +234,25 @@ func recordedContents(in state.Install) *Contents {
 	return c
 }
 
-// installedIntact returns the record of a package whose tree in the store still
-// has its digest, or nil.
+// installedIntact returns the record of a package whose tree in the store, and below
+// plugins/ where it is the default version, still has its digest, or nil.
 func (h *Home) installedIntact(ctx context.Context, pkg digest.Digest) (in *state.Install, err error) {
+	var def *state.Default
 	err = h.state.View(ctx, func(tx *state.Tx) (err error) {
-		in, err = optional(tx.Install(pkg))
+		if in, err = optional(tx.Install(pkg)); err != nil || in == nil {
+			return err
+		}
+		def, err = optional(tx.Default(in.ID))
 		return err
 	})
 	if err != nil || in == nil {
 		return nil, err
 	}
-	if intact, err := h.storeIntact(ctx, pkg); err != nil || !intact {
+	intact, err := h.storeIntact(ctx, pkg)
+	if err == nil && intact && def != nil && def.Package == pkg && exists(h.pluginPath(def.Dir)) {
+		intact, err = h.mirrors(ctx, def.Dir, pkg)
+	}
+	if err != nil || !intact {
 		return nil, err
 	}
 	return in, nil
@@ -280,7 +296,7 @@ func (h *Home) RecordLockApproval(ctx context.Context, a *Approval, lock *Lock, 
 			return err
 		}
 		if len(standing.Blocks) > 0 {
-			return a.decision.needs(StatusUntrusted, "a lock does not override that decision")
+			return a.decision.needs((&selection{standing: standing}).status(), "a lock does not override that decision")
 		}
 		approval := state.ProjectApproval{Root: lock.Root, Package: a.Package, ID: a.Manifest.ID, Scopes: a.Grants,
 			LockDigest: lock.Digest, At: h.now().UTC()}

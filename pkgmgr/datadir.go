@@ -1,6 +1,7 @@
 package pkgmgr
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -90,21 +91,46 @@ type Options struct {
 	Progress Progress
 }
 
-// Open checks the directory's owner, mode and ancestors, finishes or undoes what
-// a killed command left behind, and returns it. A directory that does not exist
-// is not created until something is written.
+// Open checks the directory's owner, mode, ancestors and layout, finishes or undoes
+// what a killed command left behind, and returns it. A directory that does not
+// exist is not created until something is written.
 func Open(path string, o Options) (*Home, error) {
+	h := homeAt(path, o)
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	h.recover(context.Background())
+	return h, nil
+}
+
+func homeAt(path string, o Options) *Home {
 	h := &Home{path: path, state: state.At(path), now: o.Now, on: o.Progress}
 	if h.now == nil {
 		h.now = time.Now
 	}
-	if err := checkDataDir(path); err != nil {
-		return nil, err
+	return h
+}
+
+// check refuses a data directory that somebody else could change, and one in which
+// a place of packages is no directory: a link there would lead out of what the
+// first rule protects.
+func (h *Home) check() error {
+	if err := checkDataDir(h.path); err != nil {
+		return err
 	}
-	if err := h.recover(); err != nil {
-		return nil, err
+	for _, name := range [...]string{storeDir, archivesDir, pluginsDir, stagingDir, quarantineDir, runningDir, revokedDir} {
+		info, err := os.Lstat(h.join(name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return fmt.Errorf("data directory: %w", err)
+		case info.Mode()&fs.ModeSymlink != 0:
+			return &UnsafeDirectory{h.join(name), "is a symbolic link"}
+		case !info.IsDir():
+			return &UnsafeDirectory{h.join(name), "is not a directory"}
+		}
 	}
-	return h, nil
+	return nil
 }
 
 // Path returns the data directory's absolute path.
@@ -116,15 +142,14 @@ func (h *Home) join(parts ...string) string {
 
 // ensure creates the data directory and the named directories below it, 0700.
 func (h *Home) ensure(names ...string) error {
+	fresh := !exists(h.path)
 	for _, name := range append([]string{""}, names...) {
-		p := h.join(name)
-		err := os.MkdirAll(p, 0o700)
-		if err != nil {
-			if isReadOnly(err) {
-				return &ReadOnly{Path: h.path}
-			}
-			return fmt.Errorf("data directory: %w", err)
+		if err := os.MkdirAll(h.join(name), 0o700); err != nil {
+			return h.cannotWrite("data directory", err)
 		}
+	}
+	if fresh { // somebody may have been quicker in a directory that all can write
+		return h.check()
 	}
 	return nil
 }

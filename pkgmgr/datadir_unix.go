@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 )
 
@@ -37,8 +38,8 @@ func platformDataHome(getenv func(string) string) (string, error) {
 }
 
 // checkDataDir refuses a data directory that somebody else could change: it must
-// belong to the user, give others no access, and no ancestor may be writable by
-// others without the sticky bit.
+// belong to the user, give others no access, and no directory on the way to it may
+// be writable by others without the sticky bit or belong to a third user.
 func checkDataDir(path string) error {
 	uid := os.Geteuid()
 	info, err := os.Stat(path)
@@ -57,47 +58,80 @@ func checkDataDir(path string) error {
 			return &UnsafeDirectory{path, fmt.Sprintf("has mode %04o; others must have no access (chmod 700)", info.Mode().Perm())}
 		}
 	}
-	resolved, err := resolveExisting(path)
+	abs, err := filepath.Abs(path)
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	for dir := filepath.Dir(resolved); ; dir = filepath.Dir(dir) {
-		info, err := os.Lstat(dir)
-		if errors.Is(err, fs.ErrNotExist) {
+	return checkWay(abs, uid)
+}
+
+// maxLinks bounds the symbolic links on the way to the data directory.
+const maxLinks = 40
+
+// checkWay checks every directory that is passed on the way to path, those that
+// symbolic links lead through included: whoever can write one of them can lead the
+// way elsewhere. What does not exist yet will be the user's own.
+func checkWay(path string, uid int) error {
+	todo := strings.Split(filepath.Clean(path), "/")
+	at := "/"
+	for links := 0; len(todo) > 0; {
+		name := todo[0]
+		todo = todo[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
 			continue
 		}
+		if err := checkPassed(at, uid); err != nil {
+			return err
+		}
+		next := filepath.Join(at, name)
+		info, err := os.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return fmt.Errorf("data directory: %w", err)
+		case info.Mode()&fs.ModeSymlink == 0:
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return &UnsafeDirectory{path, "lies behind too many symbolic links"}
+		}
+		if st, _ := info.Sys().(*syscall.Stat_t); int(st.Uid) != uid && st.Uid != 0 {
+			return &UnsafeDirectory{next, fmt.Sprintf("is a symbolic link of user %d", st.Uid)}
+		}
+		target, err := os.Readlink(next)
 		if err != nil {
 			return fmt.Errorf("data directory: %w", err)
 		}
-		st, _ := info.Sys().(*syscall.Stat_t)
-		others := info.Mode().Perm() & 0o022
-		if st.Gid == st.Uid {
-			others &^= 0o020 // a user-private group: its only member is the owner
+		if filepath.IsAbs(target) {
+			at = "/"
 		}
-		if others != 0 && info.Mode()&os.ModeSticky == 0 {
-			return &UnsafeDirectory{dir, fmt.Sprintf("can be written by others (mode %04o, no sticky bit)", info.Mode().Perm())}
-		}
-		if int(st.Uid) != uid && st.Uid != 0 {
-			return &UnsafeDirectory{dir, fmt.Sprintf("belongs to user %d, who could replace what is below it", st.Uid)}
-		}
-		if dir == filepath.Dir(dir) {
-			return nil
-		}
+		todo = append(strings.Split(target, "/"), todo...)
 	}
+	return nil
 }
 
-// resolveExisting resolves symlinks of the part of path that exists.
-func resolveExisting(path string) (string, error) {
-	rest := ""
-	for p := path; ; {
-		real, err := filepath.EvalSymlinks(p)
-		if err == nil {
-			return filepath.Join(real, rest), nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) || p == filepath.Dir(p) {
-			return "", err
-		}
-		rest = filepath.Join(filepath.Base(p), rest)
-		p = filepath.Dir(p)
+// checkPassed checks one directory on the way.
+func checkPassed(dir string, uid int) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
 	}
+	st, _ := info.Sys().(*syscall.Stat_t)
+	others := info.Mode().Perm() & 0o022
+	if st.Gid == st.Uid {
+		others &^= 0o020 // a user-private group: its only member is the owner
+	}
+	switch {
+	case others != 0 && info.Mode()&os.ModeSticky == 0:
+		return &UnsafeDirectory{dir, fmt.Sprintf("can be written by others (mode %04o, no sticky bit)", info.Mode().Perm())}
+	case int(st.Uid) != uid && st.Uid != 0:
+		return &UnsafeDirectory{dir, fmt.Sprintf("belongs to user %d, who could replace what is below it", st.Uid)}
+	}
+	return nil
 }

@@ -11,8 +11,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/renameio/v2"
-
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
@@ -36,8 +34,12 @@ type denialList struct {
 
 // A subject is what a denial is compared with. Members that are not known are "".
 type subject struct {
-	ID, Version                             string
-	Package, Archive, Manifest, Fingerprint digest.Digest
+	ID          string        `json:"id,omitzero"`
+	Version     string        `json:"version,omitzero"`
+	Package     digest.Digest `json:"package,omitzero"`
+	Archive     digest.Digest `json:"archive,omitzero"`
+	Manifest    digest.Digest `json:"manifest,omitzero"`
+	Fingerprint digest.Digest `json:"fingerprint,omitzero"`
 }
 
 func subjectOf(rec state.Install) subject {
@@ -45,7 +47,7 @@ func subjectOf(rec state.Install) subject {
 		Manifest: rec.Manifest, Fingerprint: rec.Fingerprint}
 }
 
-// Covers reports whether the denial covers s. A version that is not SemVer cannot
+// covers reports whether the denial covers s. A version that is not SemVer cannot
 // be compared with a range and counts as inside it.
 func (d Denial) covers(s subject) bool {
 	if d.Digest != "" {
@@ -76,7 +78,8 @@ func (h *Home) readDenials() ([]Denial, error) {
 	return list.Denials, nil
 }
 
-// writeDenials replaces the list durably.
+// writeDenials replaces the list durably and in one step. The caller holds the
+// mutation lock.
 func (h *Home) writeDenials(denials []Denial) error {
 	if err := h.ensure(revokedDir); err != nil {
 		return err
@@ -89,13 +92,13 @@ func (h *Home) writeDenials(denials []Denial) error {
 	if len(raw) > maxDenialBytes {
 		return fmt.Errorf("local revocations: the list would have %d bytes, at most %d", len(raw), maxDenialBytes)
 	}
-	if err := renameio.WriteFile(h.join(revokedDir, denialsFile), append(raw, '\n'), 0o600, renameio.WithStaticPermissions(0o600)); err != nil {
-		if isReadOnly(err) {
-			return &ReadOnly{Path: h.path}
-		}
-		return fmt.Errorf("local revocations: %w", err)
+	if err := step("denials"); err != nil {
+		return h.cannotWrite("local revocations", err)
 	}
-	return syncDirs(h.join(revokedDir))
+	if err := replaceFile(h.join(revokedDir, denialsFile), append(raw, '\n')); err != nil {
+		return h.cannotWrite("local revocations", err)
+	}
+	return nil
 }
 
 // checkDenied returns a *Revoked if a local denial or quarantine covers s.
@@ -115,7 +118,7 @@ func (h *Home) checkDenied(s subject) error {
 	switch _, err := os.Lstat(h.quarantinePath(s.Package)); {
 	case err == nil:
 		return &Revoked{ID: s.ID, Version: s.Version, Package: s.Package, Denial: Denial{
-			Digest: s.Package, Reason: "the package is in quarantine"}}
+			Digest: s.Package, Reason: inQuarantine}}
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	default:

@@ -3,8 +3,7 @@ package pkgmgr
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -39,151 +38,251 @@ type Info struct {
 // then by version. It executes nothing. A package that cannot be read is in the
 // list with its error and hides no other; only a fault of the data directory
 // itself is an error. all adds the versions that are only in the store.
+//
+// A listing beside an install shows the old state or the new one: records are
+// read before directories, and where the two differ both are read again.
 func (h *Home) List(ctx context.Context, lock *Lock, all bool) ([]Info, error) {
-	dirs, err := h.pluginDirs()
-	if err != nil {
-		return nil, err
-	}
 	denials, err := h.readDenials()
 	if err != nil {
 		return nil, err
 	}
-	r, err := h.readRecords(ctx, lock, all)
+	l := &listing{home: h, lock: lock, all: all, denials: denials}
+	if err := l.scan(ctx); err != nil {
+		return nil, err
+	}
+	list := l.packages()
+	for i := range list {
+		l.decide(&list[i])
+	}
+	quarantined, err := h.quarantined(l.records)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Info, 0, len(dirs))
-	var fresh []state.Seen
-	claimed := map[string][]string{}
-	for _, name := range dirs {
-		info, seen := h.look(ctx, name, r)
-		if seen != nil {
-			fresh = append(fresh, *seen)
-		}
-		claimed[info.ID] = append(claimed[info.ID], name)
-		list = append(list, info)
-	}
-	for i := range list {
-		if names := claimed[list[i].ID]; len(names) > 1 {
-			list[i].Status, list[i].Err = StatusBroken, h.claimed(list[i].ID, names)
-		}
-	}
-	list = append(list, h.storeOnly(r, list)...)
-	for i := range list {
-		h.applyDecisions(&list[i], r, lock, denials)
-	}
-	list = append(list, h.quarantined(r)...)
-	slices.SortFunc(list, func(a, b Info) int {
-		if c := strings.Compare(a.ID, b.ID); c != 0 {
-			return c
-		}
-		if a.Default != b.Default {
-			if a.Default {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.Version+a.Dir, b.Version+b.Dir)
-	})
-	return list, h.remember(ctx, fresh, list)
+	list = append(list, quarantined...)
+	slices.SortFunc(list, compareInfos)
+	l.remember(ctx)
+	return list, nil
 }
 
-// records is one consistent read of everything that List needs.
-type records struct {
-	defaults  map[string]state.Default
-	standings map[digest.Digest]state.Standing
-	seen      map[string]state.Seen
-	installs  map[digest.Digest]state.Install // only with all, and of quarantined packages
-	approvals map[digest.Digest]state.ProjectApproval
-	all       bool
+func compareInfos(a, b Info) int {
+	switch c := strings.Compare(a.ID, b.ID); {
+	case c != 0:
+		return c
+	case a.Default != b.Default:
+		if a.Default {
+			return -1
+		}
+		return 1
+	}
+	if c := strings.Compare(a.Version, b.Version); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Path, b.Path)
 }
 
-func (h *Home) readRecords(ctx context.Context, lock *Lock, all bool) (*records, error) {
-	r := &records{defaults: map[string]state.Default{}, seen: map[string]state.Seen{},
-		installs: map[digest.Digest]state.Install{}, approvals: map[digest.Digest]state.ProjectApproval{}, all: all}
-	return r, h.state.View(ctx, func(tx *state.Tx) (err error) {
-		defaults, err := tx.Defaults()
-		if err != nil {
-			return err
-		}
-		for _, d := range defaults {
-			r.defaults[d.Dir] = d
-		}
-		if r.standings, err = tx.Standings(); err != nil {
-			return err
-		}
-		seen, err := tx.AllSeen()
-		if err != nil {
-			return err
-		}
-		for _, s := range seen {
-			r.seen[s.Dir] = s
-		}
-		if lock != nil {
-			approvals, err := tx.ProjectApprovals(lock.Root)
-			if err != nil {
-				return err
-			}
-			for _, a := range approvals {
-				r.approvals[a.Package] = a
-			}
-		}
-		if !all && lock == nil && !h.hasQuarantine() {
-			return nil
-		}
-		installs, err := tx.Installs()
-		for _, in := range installs {
-			r.installs[in.Package] = in
-		}
+// A listing is one run of List.
+type listing struct {
+	home    *Home
+	lock    *Lock
+	all     bool
+	denials []Denial
+	records *records
+	looks   []look
+}
+
+// A look is what one directory below plugins/ showed, and the record beside it.
+type look struct {
+	info Info
+	def  state.Default // zero where nothing is recorded
+	seen *state.Seen   // to be remembered; nil when it was known
+}
+
+// scanTries bounds how often records and directories are read because installs get
+// in between.
+const scanTries = 10
+
+// scan reads records and directories until they fit together. What does not fit
+// while no install can run is a change of the files, and is recorded.
+func (l *listing) scan(ctx context.Context) error {
+	dirs, err := l.home.pluginDirs()
+	if err != nil {
 		return err
-	})
+	}
+	if l.records, err = l.home.readRecords(ctx, l); err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		odd := l.lookAt(ctx, dirs)
+		if len(odd) == 0 || try == scanTries {
+			return l.judge(ctx, odd)
+		}
+		// Whoever put a tree in place that is seen committed its record with it:
+		// reading the records now waits for that.
+		before := l.records
+		if l.records, err = l.home.readRecords(ctx, l); err != nil {
+			return err
+		}
+		if !before.differ(l.records, odd) {
+			return l.judge(ctx, odd)
+		}
+		if dirs, err = l.home.pluginDirs(); err != nil {
+			return err
+		}
+	}
+}
+
+// lookAt looks at every directory that was not looked at under its present record,
+// and returns the names of those that do not fit their record.
+func (l *listing) lookAt(ctx context.Context, dirs []string) (odd []string) {
+	known := make(map[string]look, len(l.looks))
+	for _, k := range l.looks {
+		known[k.info.Dir] = k
+	}
+	looks := make([]look, 0, len(dirs))
+	for _, name := range dirs {
+		def := l.records.defaults[name]
+		k, ok := known[name]
+		if !ok || k.def != def || k.odd() {
+			if k, ok = l.home.look(ctx, name, def, l.records); !ok {
+				continue // gone since the names were read
+			}
+		}
+		looks = append(looks, k)
+		if k.odd() {
+			odd = append(odd, name)
+		}
+	}
+	l.looks = looks
+	return odd
+}
+
+// odd reports whether the directory is not what its record says.
+func (k look) odd() bool {
+	return k.info.Err != nil || k.def.Package != k.info.Package
 }
 
 // look reads one directory below plugins/: from what was seen before while every
-// file's device, inode, size, mode and times are the same, else by hashing it.
-func (h *Home) look(ctx context.Context, name string, r *records) (Info, *state.Seen) {
-	info := Info{ID: name, Dir: name, Path: h.pluginPath(name), Default: true}
-	if def, ok := r.defaults[name]; ok {
-		info.Recorded = def.Package
+// file's device, inode, size, mode and times are the same, else by hashing it. ok
+// is false where there is no such directory any more.
+func (h *Home) look(ctx context.Context, name string, def state.Default, r *records) (k look, ok bool) {
+	info := Info{ID: name, Dir: name, Path: h.pluginPath(name), Default: true, Recorded: def.Package}
+	if i, known := slices.BinarySearchFunc(r.seen, name, func(s state.Seen, n string) int { return strings.Compare(s.Dir, n) }); known {
+		if old := &r.seen[i]; unchanged(info.Path, old.Stats) {
+			info.fill(old)
+			return look{info: info, def: def}, true
+		}
 	}
-	if old, ok := r.seen[name]; ok && unchanged(info.Path, old.Stats) {
-		info.fill(old)
-		return info, nil
-	}
+	now := h.now()
 	before, statErr := statTree(info.Path)
 	c, err := readTree(ctx, info.Path)
 	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) && !exists(info.Path) {
+			return k, false
+		}
 		info.Status, info.Err = StatusBroken, err
-		return info, nil
+		return look{info: info, def: def}, true
 	}
 	seen := &state.Seen{Dir: name, Package: c.Package, Fingerprint: c.Fingerprint, ID: c.Manifest.ID,
 		Name: c.Manifest.Name, Version: c.Manifest.Version, Protocol: c.Manifest.ProtocolVersion,
 		Scopes: c.Manifest.RequestedScopes, Stats: before}
-	info.fill(*seen)
-	if statErr != nil || !unchanged(info.Path, before) || !settled(before, h.now()) {
-		return info, nil // written to while it was read, or too recently to tell
+	info.fill(seen)
+	if statErr != nil || !unchanged(info.Path, before) || !settled(before, now) {
+		seen = nil // written to while it was read, or too recently to tell
 	}
-	return info, seen
+	return look{info, def, seen}, true
 }
 
-func (i *Info) fill(s state.Seen) {
+func (i *Info) fill(s *state.Seen) {
 	i.ID, i.Name, i.Version = s.ID, s.Name, s.Version
 	i.Package, i.Fingerprint, i.Requested = s.Package, s.Fingerprint, s.Scopes
 }
 
+// judge decides about directories that do not fit their record although nothing
+// changed between two looks: recorded packages are looked at once more while no
+// install can run. A change that is recorded already needs no second judgement.
+func (l *listing) judge(ctx context.Context, odd []string) error {
+	var doubtful []string
+	for _, k := range l.looks {
+		if slices.Contains(odd, k.info.Dir) && k.def.Package != "" && l.records.standings[k.def.Package].Blocked(state.BlockChanged) == nil {
+			doubtful = append(doubtful, k.info.Dir)
+		}
+	}
+	if len(doubtful) == 0 {
+		return nil
+	}
+	h := l.home
+	unlock, err := h.lockRaw(ctx, listWait)
+	if err != nil {
+		return context.Cause(ctx) // shown as it was seen; the next listing judges
+	}
+	defer unlock()
+	if err := h.resolveDead(ctx); err != nil {
+		h.on.note("an interrupted change is not resolved yet: %v", err)
+	}
+	dirs, err := h.pluginDirs()
+	if err != nil {
+		return err
+	}
+	if l.records, err = h.readRecords(ctx, l); err != nil {
+		return err
+	}
+	l.lookAt(ctx, dirs)
+	for _, k := range l.looks {
+		if !k.odd() || k.def.Package == "" {
+			continue
+		}
+		if err := h.markChanged(ctx, k.def.Package, k.info.ID, k.info.Version, k.info.Package); err != nil {
+			h.on.note("%s: the change could not be recorded: %v", k.info.ID, err)
+		}
+	}
+	return nil
+}
+
+// listWait bounds how long a listing waits for an install to judge a change.
+const listWait = 5 * time.Second
+
+// packages returns what the looks showed, with the versions in the store that were
+// asked for. Directories that claim one id are broken, all of them.
+func (l *listing) packages() []Info {
+	list := make([]Info, len(l.looks), len(l.looks)+len(l.records.installs))
+	first := make(map[string]int, len(l.looks))
+	claimed := map[string][]string{}
+	for i, k := range l.looks {
+		list[i] = k.info
+		if j, twice := first[k.info.ID]; twice {
+			if claimed[k.info.ID] == nil {
+				claimed[k.info.ID] = []string{list[j].Dir}
+			}
+			claimed[k.info.ID] = append(claimed[k.info.ID], k.info.Dir)
+		} else {
+			first[k.info.ID] = i
+		}
+	}
+	for i := range list {
+		if names := claimed[list[i].ID]; names != nil {
+			list[i].Status, list[i].Err = StatusBroken, l.home.claimed(list[i].ID, names)
+		}
+	}
+	return append(list, l.storeOnly(list)...)
+}
+
 // storeOnly returns the installed versions that are no default: all of them where
 // asked, else those that the lock names.
-func (h *Home) storeOnly(r *records, present []Info) []Info {
+func (l *listing) storeOnly(present []Info) []Info {
+	if !l.all && l.lock == nil {
+		return nil
+	}
+	here := make(map[digest.Digest]bool, 2*len(present))
+	for _, i := range present {
+		here[i.Package], here[i.Recorded] = true, true
+	}
 	var list []Info
-	for pkg, in := range r.installs {
-		if slices.ContainsFunc(present, func(i Info) bool { return i.Package == pkg || i.Recorded == pkg }) {
+	for pkg, in := range l.records.installs {
+		if here[pkg] || !l.all && !l.locks(in.ID, pkg) || !exists(l.home.storePath(pkg)) {
 			continue
 		}
-		if _, err := os.Lstat(h.storePath(pkg)); err != nil {
-			continue
-		}
-		info := Info{ID: in.ID, Name: in.Name, Version: in.Version, Path: h.storePath(pkg),
-			Package: pkg, Recorded: pkg, Fingerprint: in.Fingerprint, InstalledAt: in.InstalledAt, Source: in.Source}
+		info := Info{ID: in.ID, Name: in.Name, Version: in.Version, Path: l.home.storePath(pkg),
+			Package: pkg, Recorded: pkg, Fingerprint: in.Fingerprint}
 		if m, err := ParseManifest(in.ManifestJSON); err == nil {
 			info.Requested = m.RequestedScopes
 		}
@@ -192,21 +291,33 @@ func (h *Home) storeOnly(r *records, present []Info) []Info {
 	return list
 }
 
-// applyDecisions adds what people decided to what was read.
-func (h *Home) applyDecisions(i *Info, r *records, lock *Lock, denials []Denial) {
-	sel := &selection{recorded: i.Recorded, lock: lock}
-	if lock != nil {
-		if entry, ok := lock.File.Plugin(i.ID); ok {
-			if p, _, ok := entry.For(HostPlatform()); ok && p.Package == i.Package {
-				i.Locked, sel.locked = true, &entry
-			}
-		}
-		if a, ok := r.approvals[i.Recorded]; ok && i.Locked {
+// locks reports whether the lock names the package for this machine.
+func (l *listing) locks(id string, pkg digest.Digest) bool {
+	if l.lock == nil {
+		return false
+	}
+	entry, ok := l.lock.File.Plugin(id)
+	if !ok {
+		return false
+	}
+	p, _, ok := entry.For(HostPlatform())
+	return ok && p.Package == pkg
+}
+
+// decide adds what people decided to what was read.
+func (l *listing) decide(i *Info) {
+	sel := &selection{recorded: i.Recorded, lock: l.lock, standing: l.records.standings[i.Recorded]}
+	if l.locks(i.ID, i.Package) {
+		entry, _ := l.lock.File.Plugin(i.ID)
+		i.Locked, sel.locked = true, &entry
+		if a, ok := l.records.approvals[i.Recorded]; ok {
 			sel.approval = &a
 		}
 	}
-	sel.standing = r.standings[i.Recorded]
 	i.Health = sel.standing.Health
+	if in, ok := l.records.installs[i.Recorded]; ok {
+		i.InstalledAt, i.Source = in.InstalledAt, in.Source
+	}
 	if i.Err != nil {
 		return
 	}
@@ -214,39 +325,63 @@ func (h *Home) applyDecisions(i *Info, r *records, lock *Lock, denials []Denial)
 		i.Status = StatusChanged
 	} else {
 		i.Status, i.Granted = sel.status(), sel.grants()
-		i.ByLock = sel.standing.Trust == nil && i.Status == StatusEnabled
+		i.ByLock = i.Status == StatusEnabled && !sel.byPerson()
 	}
-	s := subject{ID: i.ID, Version: i.Version, Package: i.Package, Fingerprint: i.Fingerprint}
-	if in, ok := r.installs[i.Package]; ok {
-		s = subjectOf(in)
-	}
-	for _, d := range denials {
-		if d.covers(s) {
-			i.Status, i.Denial, i.Granted = StatusRevoked, &d, nil
-			return
-		}
+	if d := l.denial(i); d != nil {
+		i.Status, i.Denial, i.Granted, i.ByLock = StatusRevoked, d, nil, false
 	}
 }
 
-// remember stores what was hashed and what was found changed. A read-only data
-// directory remembers nothing and still lists.
-func (h *Home) remember(ctx context.Context, fresh []state.Seen, list []Info) error {
-	for _, i := range list {
-		if i.Recorded == "" || i.Recorded == i.Package || i.Dir == "" {
-			continue
+// denial returns what denies a package that is not in quarantine itself.
+func (l *listing) denial(i *Info) *Denial {
+	if len(l.denials) > 0 {
+		s := subject{ID: i.ID, Version: i.Version, Package: i.Package, Fingerprint: i.Fingerprint}
+		if in, ok := l.records.installs[i.Package]; ok {
+			s = subjectOf(in)
+		} else {
+			s.Manifest = manifestDigest(i.Path)
 		}
-		sel := &selection{ref: Ref{ID: i.ID}, dirName: i.Dir, path: i.Path, recorded: i.Recorded}
-		sel.standing.Trust = &state.Trust{Version: i.Version}
-		var decided *NeedsDecision
-		var moved *Superseded
-		if err := h.changed(ctx, sel, i.Package); err != nil && !errors.As(err, &decided) && !errors.As(err, &moved) {
-			return err
+		for _, d := range l.denials {
+			if d.covers(s) {
+				return &d
+			}
+		}
+	}
+	if slices.Contains(l.records.quarantined, i.Package) {
+		return &Denial{Digest: i.Package, Reason: inQuarantine}
+	}
+	return nil
+}
+
+// manifestDigest reads the manifest of a package that was never recorded; "" where
+// that cannot be read.
+func manifestDigest(path string) digest.Digest {
+	root, err := openTree(path)
+	if err != nil {
+		return ""
+	}
+	defer root.Close()
+	_, raw, err := readManifest(root, path)
+	if err != nil {
+		return ""
+	}
+	d, _ := digest.Manifest(raw)
+	return d
+}
+
+// remember stores what was hashed, so that the next listing need not hash it. A
+// listing does not fail because that cannot be stored.
+func (l *listing) remember(ctx context.Context) {
+	var fresh []state.Seen
+	for _, k := range l.looks {
+		if k.seen != nil {
+			fresh = append(fresh, *k.seen)
 		}
 	}
 	if len(fresh) == 0 {
-		return nil
+		return
 	}
-	err := h.state.Update(ctx, func(tx *state.Tx) error {
+	_ = l.home.state.Update(ctx, func(tx *state.Tx) error {
 		for _, s := range fresh {
 			if err := tx.PutSeen(s); err != nil {
 				return err
@@ -254,49 +389,4 @@ func (h *Home) remember(ctx context.Context, fresh []state.Seen, list []Info) er
 		}
 		return nil
 	})
-	if isReadOnly(err) {
-		return nil
-	}
-	return err
-}
-
-func (h *Home) hasQuarantine() bool {
-	entries, err := os.ReadDir(h.join(quarantineDir))
-	return err == nil && len(entries) > 0
-}
-
-// quarantined lists what was revoked and moved away.
-func (h *Home) quarantined(r *records) []Info {
-	entries, err := os.ReadDir(h.join(quarantineDir))
-	if err != nil {
-		return nil
-	}
-	var list []Info
-	for _, e := range entries {
-		d, err := digest.ParseDirName(e.Name())
-		if err != nil {
-			continue
-		}
-		info := Info{ID: "", Path: h.quarantinePath(d), Package: d, Recorded: d, Status: StatusRevoked}
-		if note, err := readQuarantineNote(h.quarantinePath(d)); err == nil {
-			info.Denial = &note.Denial
-		} else {
-			info.Denial = &Denial{Digest: d, Reason: "the package is in quarantine"}
-		}
-		root, err := os.OpenRoot(filepath.Join(info.Path))
-		if err == nil {
-			if m, _, err := readManifest(root, info.Path); err == nil {
-				info.ID, info.Name, info.Version, info.Requested = m.ID, m.Name, m.Version, m.RequestedScopes
-			}
-			root.Close()
-		}
-		if in, ok := r.installs[d]; ok {
-			info.ID, info.Name, info.Version, info.Fingerprint = in.ID, in.Name, in.Version, in.Fingerprint
-		}
-		if info.ID == "" {
-			info.ID = e.Name()
-		}
-		list = append(list, info)
-	}
-	return list
 }

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"time"
+	"path/filepath"
+	"slices"
 
-	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
@@ -32,26 +31,27 @@ func Diagnose(ctx context.Context, path string) []Finding {
 		}
 		out = append(out, f)
 	}
-	add("data directory", checkDataDir(path), path, false)
-	h := &Home{path: path, state: state.At(path)}
-	err := h.state.View(ctx, func(tx *state.Tx) error {
-		_, err := tx.Defaults()
-		return err
-	})
+	h := homeAt(path, Options{})
+	add("data directory", h.check(), path, false)
+	err := h.state.Check(ctx)
 	lost := errors.Is(err, state.ErrMissing) || errors.Is(err, state.ErrCorrupt)
 	add("database", err, h.state.Path(), lost)
 	_, err = h.readDenials()
 	add("local revocations", err, "readable", false)
-	add("interrupted installs", h.leftStages(), "none", true)
-	dead := h.DeadCalls()
+	add("interrupted changes", h.interrupted(), "none", true)
 	err = nil
-	if len(dead) > 0 {
+	if dead := h.DeadCalls(); len(dead) > 0 {
 		err = fmt.Errorf("%d calls whose supervisor died", len(dead))
 	}
 	add("dead calls", err, "none", true)
 	if lost {
 		return out
 	}
+	unnamed, err := h.unrecorded(ctx)
+	if err == nil && len(unnamed) > 0 {
+		err = fmt.Errorf("%d packages in the store that are not recorded", len(unnamed))
+	}
+	add("store", err, "every package is recorded", true)
 	targets, err := h.verifyTargets(ctx, nil, nil)
 	if err != nil {
 		add("packages", err, "", false)
@@ -61,20 +61,21 @@ func Diagnose(ctx context.Context, path string) []Finding {
 		if t.want == "" {
 			continue
 		}
-		add("package "+t.subject.ID+" "+t.subject.Version, h.compareDigests(ctx, t), "its files are the recorded ones", false)
+		if t.err == nil {
+			t.err = h.compareDigests(ctx, t)
+		}
+		add("package "+t.subject.ID+" "+t.subject.Version, t.err, "its files are the recorded ones", false)
 	}
 	return out
 }
 
-func (h *Home) leftStages() error {
-	entries, err := os.ReadDir(h.join(stagingDir))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil
+// interrupted says how many changes are waiting to be finished or undone. A change
+// in progress is none of them.
+func (h *Home) interrupted() error {
+	if dead := h.deadStages(); len(dead) > 0 {
+		return fmt.Errorf("%d in %s; the next command that changes something resolves them", len(dead), h.join(stagingDir))
 	}
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("%d entries in %s: an install is running, or was interrupted and the next command cleans up", len(entries), h.join(stagingDir))
+	return nil
 }
 
 // Repaired says what Repair mended.
@@ -84,70 +85,101 @@ type Repaired struct {
 	LostCalls     int
 }
 
-// Repair starts a new database where the old one is missing or damaged, and records
-// what stands in the store again. Every trust, grant and project is gone; denials
-// and quarantine stand, because they are kept outside the database.
+// Repair starts a new database where the old one is missing or damaged, records
+// what stands unrecorded in the store, and resolves interrupted changes. With an
+// old database every trust, grant and project is gone; denials and quarantine
+// stand, because they are kept outside of it. A repair that was interrupted is
+// simply made again.
 func Repair(ctx context.Context, path string, o Options) (*Repaired, error) {
-	if err := checkDataDir(path); err != nil {
+	h := homeAt(path, o)
+	if err := h.check(); err != nil {
 		return nil, err
 	}
-	h := &Home{path: path, state: state.At(path), now: o.Now, on: o.Progress}
-	if h.now == nil {
-		h.now = time.Now
+	unlock, err := h.lockRaw(ctx, lockWait)
+	if err != nil {
+		return nil, err
 	}
+	defer unlock()
 	out := &Repaired{}
-	err := h.state.View(ctx, func(*state.Tx) error { return nil })
-	if errors.Is(err, state.ErrMissing) || errors.Is(err, state.ErrCorrupt) {
-		if out.DatabaseAside, err = h.state.Rebuild(ctx); err != nil {
-			return nil, err
-		}
-		if out.Recorded, err = h.recordStore(ctx); err != nil {
+	if out.DatabaseAside, err = h.state.Rebuild(ctx); err != nil {
+		return nil, err
+	}
+	if out.DatabaseAside != "" {
+		err := h.state.Update(ctx, func(tx *state.Tx) error {
+			return tx.AppendEvent(h.event(EventRepair, "", "", "", map[string]string{"aside": filepath.Base(out.DatabaseAside)}))
+		})
+		if err != nil {
 			return out, err
 		}
-	} else if err != nil {
-		return nil, err
 	}
-	if err := h.recover(); err != nil {
+	if err := h.resolveDead(ctx); err != nil {
+		return out, err
+	}
+	if out.Recorded, err = h.recordStore(ctx); err != nil {
 		return out, err
 	}
 	out.LostCalls, err = h.buryLost(ctx)
 	return out, err
 }
 
-// recordStore reads every tree in store and plugins again.
-func (h *Home) recordStore(ctx context.Context) ([]Moved, error) {
-	entries, err := os.ReadDir(h.join(storeDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+// unrecorded returns the packages in the store that are intact and that no record
+// names. Altered ones stay unrecorded, and gc removes them.
+func (h *Home) unrecorded(ctx context.Context) ([]state.Install, error) {
+	names, err := readNames(h.join(storeDir))
+	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	var out []Moved
-	for _, e := range entries {
-		want, err := digest.ParseDirName(e.Name())
-		if err != nil {
+	slices.Sort(names)
+	recorded := map[digest.Digest]bool{}
+	err = h.state.View(ctx, func(tx *state.Tx) error {
+		installs, err := tx.Installs()
+		for _, in := range installs {
+			recorded[in.Package] = true
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var list []state.Install
+	for _, name := range names {
+		want, err := digest.ParseDirName(name)
+		if err != nil || recorded[want] {
 			continue
 		}
 		c, err := readTree(ctx, h.storePath(want))
-		var malformed *Malformed
-		var refused *archive.Refusal
 		switch {
-		case errors.As(err, &malformed), errors.As(err, &refused):
-			continue
+		case isFault(err), errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			return out, err
-		case c.Package != want:
-			continue // altered: it stays unrecorded, and gc removes it
+			return nil, err
+		case c.Package == want:
+			list = append(list, recordOf(c, "store", h.now().UTC()))
 		}
-		rec := state.Install{Package: want, Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint, ID: c.Manifest.ID,
-			Version: c.Manifest.Version, Name: c.Manifest.Name, Source: "store", Platform: c.Head.Platform,
-			InstalledAt: h.now().UTC(), Files: len(c.Files), Bytes: c.Bytes, Executable: c.Manifest.Executable,
-			ManifestJSON: c.ManifestBytes}
-		isDefault := sameInodes(h.storePath(want), h.pluginPath(rec.ID))
-		if err := h.recordInstall(ctx, rec, isDefault); err != nil {
-			return out, err
+	}
+	return list, nil
+}
+
+// recordStore records what is unrecorded, in one transaction, and finds the default
+// versions again.
+func (h *Home) recordStore(ctx context.Context) ([]Moved, error) {
+	installs, err := h.unrecorded(ctx)
+	if err != nil || len(installs) == 0 {
+		return nil, err
+	}
+	var out []Moved
+	isDefault := make([]bool, len(installs))
+	for i, rec := range installs {
+		if isDefault[i], err = h.mirrors(ctx, rec.ID, rec.Package); err != nil {
+			return nil, err
 		}
-		out = append(out, Moved{ID: rec.ID, Version: rec.Version, Package: want, Path: h.storePath(want)})
+		out = append(out, Moved{ID: rec.ID, Version: rec.Version, Package: rec.Package, Path: h.storePath(rec.Package)})
 	}
 	return out, h.state.Update(ctx, func(tx *state.Tx) error {
+		for i, rec := range installs {
+			if err := h.recordInstall(tx, rec, isDefault[i], EventInstall); err != nil {
+				return err
+			}
+		}
 		return tx.AppendEvent(h.event(EventRepair, "", "", "", nil))
 	})
 }

@@ -155,6 +155,15 @@ func (e *Outcome) Error() string {
 	return fmt.Sprintf("operation %s with key %q is %s: %s", e.Operation, e.Key, e.State, e.Reason)
 }
 
+// BadInput says that an action's input is no strict JSON document.
+type BadInput struct {
+	Action string
+	Err    error // *ijson.Error where a position is known
+}
+
+func (e *BadInput) Error() string { return fmt.Sprintf("input of %s: %v", e.Action, e.Err) }
+func (e *BadInput) Unwrap() error { return e.Err }
+
 // UnsafeDirectory says that the data directory's owner or mode breaks its rules.
 type UnsafeDirectory struct{ Path, Reason string }
 

@@ -113,10 +113,28 @@ func ParseManifest(raw []byte) (manifest.Manifest, error) {
 	return m, m.Validate()
 }
 
-// openExecutable opens the manifest's executable under the daemon's rules: a
-// regular file inside the package, no symlink in any part of its path, some
-// execute bit, neither it nor a directory above it writable by group or world.
+// openExecutable opens the manifest's executable, which keeps the rules that
+// checkExecutable states.
 func openExecutable(root *os.Root, exe, where string) (*os.File, error) {
+	info, err := checkExecutable(root, exe, where)
+	if err != nil {
+		return nil, err
+	}
+	f, err := root.Open(exe)
+	if err != nil {
+		return nil, &Malformed{Where: where, File: exe, Err: err}
+	}
+	if !isFile(f, info) {
+		f.Close()
+		return nil, &Malformed{Where: where, File: exe, Err: errors.New("the executable was replaced while it was being read")}
+	}
+	return f, nil
+}
+
+// checkExecutable applies the daemon's rules: a regular file inside the package, no
+// symlink in any part of its path, some execute bit, neither it nor a directory
+// above it writable by group or world.
+func checkExecutable(root *os.Root, exe, where string) (fs.FileInfo, error) {
 	bad := func(format string, args ...any) error {
 		return &Malformed{Where: where, File: exe, Err: fmt.Errorf(format, args...)}
 	}
@@ -129,7 +147,7 @@ func openExecutable(root *os.Root, exe, where string) (*os.File, error) {
 			return nil, bad("%w", err)
 		case !info.IsDir():
 			return nil, bad("%s is not a directory", p)
-		case info.Mode().Perm()&0o022 != 0:
+		case info.Mode().Perm()&0o022 != 0 && hasExecuteBits:
 			return nil, bad("directory %s is writable by group or world (mode %04o)", p, info.Mode().Perm())
 		}
 		if p == "." {
@@ -148,19 +166,10 @@ func openExecutable(root *os.Root, exe, where string) (*os.File, error) {
 		return nil, bad("the executable is not a regular file")
 	case hasExecuteBits && info.Mode().Perm()&0o111 == 0:
 		return nil, bad("the executable has no execute bit (chmod +x)")
-	case info.Mode().Perm()&0o022 != 0:
+	case hasExecuteBits && info.Mode().Perm()&0o022 != 0:
 		return nil, bad("the executable is writable by group or world (mode %04o)", info.Mode().Perm())
 	case info.Size() > manifest.MaxExecutableBytes:
 		return nil, bad("the executable has %d bytes, at most %d", info.Size(), manifest.MaxExecutableBytes)
 	}
-	f, err := root.Open(exe)
-	if err != nil {
-		return nil, bad("%w", err)
-	}
-	opened, err := f.Stat()
-	if err != nil || !os.SameFile(info, opened) {
-		f.Close()
-		return nil, bad("the executable was replaced while it was being read")
-	}
-	return f, nil
+	return info, nil
 }

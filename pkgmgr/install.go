@@ -2,8 +2,8 @@ package pkgmgr
 
 import (
 	"context"
-	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
@@ -70,12 +70,7 @@ func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*I
 		return nil, err
 	}
 	defer s.discard()
-	tree, err := os.OpenRoot(s.join("tree"))
-	if err != nil {
-		return nil, err
-	}
-	defer tree.Close()
-	c, err := readContents(tree, s.tree, source)
+	c, err := s.contents()
 	if err != nil {
 		return nil, err
 	}
@@ -91,20 +86,26 @@ func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*I
 }
 
 func (h *Home) newRecord(c *Contents, s *staged, o InstallOptions) state.Install {
-	rec := state.Install{
-		Package: c.Package, Archive: s.archive, Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint,
-		ID: c.Manifest.ID, Version: c.Manifest.Version, Name: c.Manifest.Name,
-		Source: o.Source, InstalledAt: h.now().UTC(),
-		Files: len(c.Files), Bytes: c.Bytes, Executable: c.Manifest.Executable,
-		ManifestJSON: c.ManifestBytes, Platform: c.Head.Platform,
-	}
-	if rec.Source == "" {
-		rec.Source = s.source
-		if abs, err := filepath.Abs(s.source); err == nil {
-			rec.Source = abs
+	source := o.Source
+	if source == "" {
+		source = s.source
+		if abs, err := filepath.Abs(source); err == nil {
+			source = abs
 		}
 	}
+	rec := recordOf(c, source, h.now().UTC())
+	rec.Archive = s.archive
 	return rec
+}
+
+// recordOf is what is recorded of a package that was read.
+func recordOf(c *Contents, source string, at time.Time) state.Install {
+	return state.Install{
+		Package: c.Package, Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint,
+		ID: c.Manifest.ID, Version: c.Manifest.Version, Name: c.Manifest.Name,
+		Source: source, InstalledAt: at, Files: len(c.Files), Bytes: c.Bytes,
+		Executable: c.Manifest.Executable, Platform: c.Head.Platform, ManifestJSON: c.ManifestBytes,
+	}
 }
 
 // check compares a package with what a lock says about it. A nil expectation

@@ -86,22 +86,18 @@ func adopt(f *lockfile.File, e lockfile.Plugin) lockfile.Plugin {
 
 func (h *Home) pinEntry(ctx context.Context, p *project.Project, ref Ref) (lockfile.Plugin, error) {
 	var none lockfile.Plugin
-	sel, err := h.selectPackage(ctx, ref, nil, lockGuides, "")
+	sel, c, where, err := h.surveyed(ctx, ref, nil)
 	if err != nil {
 		return none, err
 	}
 	if err := h.checkDenied(sel.subject()); err != nil {
 		return none, err
 	}
-	if s := sel.status(); s != StatusEnabled && s != StatusTrusted {
+	if s := sel.status(); s != StatusEnabled && s != StatusTrusted || sel.install == nil {
 		return none, &NeedsDecision{ID: ref.ID, Version: sel.version(), Package: sel.recorded, Status: s}
 	}
-	c, where, err := h.survey(ctx, sel)
-	if err != nil {
-		return none, err
-	}
 	if c.Package != sel.recorded {
-		return none, h.changed(ctx, sel, c.Package)
+		return none, h.changed(ctx, sel, c.Package, nil)
 	}
 	arch, err := h.ensureArchive(ctx, *sel.install, where)
 	if err != nil {
@@ -130,7 +126,7 @@ func pinSource(p *project.Project, in state.Install) string {
 			return w.Source
 		}
 	}
-	if in.Archive == "" {
+	if in.Archive == "" || !filepath.IsAbs(in.Source) {
 		return ""
 	}
 	source, err := p.RelativeSource(in.Source)
@@ -151,31 +147,38 @@ func (h *Home) ensureArchive(ctx context.Context, in state.Install, where string
 		return "", err
 	}
 	defer unlock()
+	if err := h.ensure(archivesDir); err != nil {
+		return "", err
+	}
 	s, err := h.newStage()
 	if err != nil {
 		return "", err
 	}
 	defer s.discard()
-	root, err := os.OpenRoot(where)
+	root, err := openTree(where)
 	if err != nil {
-		return "", fmt.Errorf("package: %w", err)
+		return "", err
 	}
 	defer root.Close()
-	sum, err := packTo(ctx, root, s.join("archive"), archive.TarZst)
+	sum, packed, err := packTo(ctx, root, s.join("archive"), archive.TarZst, in.Executable)
 	if err != nil {
 		return "", err
 	}
-	if err := h.ensure(archivesDir); err != nil {
-		return "", err
+	if packed != in.Package {
+		return "", &Integrity{What: "package digest", Expected: in.Package, Found: packed, Where: where,
+			Causes: []string{"it holds files that pack leaves out, such as version control data"}}
 	}
-	if err := syncTree(s.path); err != nil {
-		return "", fmt.Errorf("store: %w", err)
+	if err := h.addArchive(s, sum); err != nil {
+		return "", h.cannotWrite("store", err)
 	}
-	if err := os.Rename(s.join("archive"), h.archivePath(sum)); err != nil {
-		return "", fmt.Errorf("store: %w", err)
-	}
-	in.Archive = sum
-	return sum, h.state.Update(ctx, func(tx *state.Tx) error { return tx.PutInstall(in) })
+	return sum, h.state.Update(ctx, func(tx *state.Tx) error {
+		now, err := tx.Install(in.Package)
+		if err != nil {
+			return err
+		}
+		now.Archive = sum
+		return tx.PutInstall(now)
+	})
 }
 
 // Unpin removes entries from the project's lock and returns the ids that it held.
@@ -198,7 +201,8 @@ type located struct {
 	store bool // it is the store's own copy
 }
 
-// locate finds the archive of a lock entry: the store's copy, else the source.
+// locate finds the archive of a lock entry: the store's copy, else the source, with
+// this machine's names for a package that is the same on every platform.
 func (h *Home) locate(root string, e lockfile.Plugin, platform string, want digest.Digest) (located, error) {
 	if want != "" {
 		if _, err := os.Lstat(h.archivePath(want)); err == nil {
@@ -207,6 +211,9 @@ func (h *Home) locate(root string, e lockfile.Plugin, platform string, want dige
 	}
 	if e.Source == "" {
 		return located{}, &NoSource{ID: e.ID, Version: e.Version, Archive: want}
+	}
+	if platform == lockfile.Any {
+		platform = HostPlatform()
 	}
 	source, err := project.Expand(e.Source, e.Version, platform)
 	if err != nil {
@@ -223,94 +230,6 @@ func (h *Home) locate(root string, e lockfile.Plugin, platform string, want dige
 		return located{}, err
 	}
 	return located{path, false}, nil
-}
-
-// PackResult is what Pack wrote.
-type PackResult struct {
-	Path     string
-	Archive  digest.Digest
-	Contents *Contents
-}
-
-// Pack writes a directory as a deterministic archive, once every rule that an
-// install applies is met. With out "" the file is named after the package in the
-// working directory; platform "" means the executable's own.
-func (h *Home) Pack(ctx context.Context, dir, out, platform string) (*PackResult, error) {
-	s, err := h.stageSource(ctx, dir, "")
-	if err != nil {
-		return nil, err
-	}
-	defer s.discard()
-	tree, err := os.OpenRoot(s.join("tree"))
-	if err != nil {
-		return nil, err
-	}
-	defer tree.Close()
-	c, err := readContents(tree, s.tree, dir)
-	if err != nil {
-		return nil, err
-	}
-	if out == "" {
-		if out, err = archiveName(c, platform); err != nil {
-			return nil, err
-		}
-	}
-	format, err := archive.FormatOf(out)
-	if err != nil {
-		return nil, err
-	}
-	tmp := filepath.Join(filepath.Dir(out), "."+filepath.Base(out)+".partial")
-	sum, err := packTo(ctx, tree, tmp, format)
-	if err != nil {
-		os.Remove(tmp)
-		return nil, err
-	}
-	if err := os.Chmod(tmp, 0o644); err != nil {
-		os.Remove(tmp)
-		return nil, fmt.Errorf("pack: %w", err)
-	}
-	if err := os.Rename(tmp, out); err != nil {
-		os.Remove(tmp)
-		return nil, fmt.Errorf("pack: %w", err)
-	}
-	return &PackResult{Path: out, Archive: sum, Contents: c}, syncDirs(filepath.Dir(out))
-}
-
-// archiveName is <id>-<version>[-os-arch].tar.zst.
-func archiveName(c *Contents, platform string) (string, error) {
-	if platform == "" {
-		platform = c.Head.Platform
-	}
-	name := c.Manifest.ID + "-" + c.Manifest.Version
-	if platform != "" && platform != lockfile.Any {
-		if err := lockfile.CheckPlatform(platform); err != nil {
-			return "", err
-		}
-		if c.Head.Platform != "" && c.Head.Platform != lockfile.Any && platform != c.Head.Platform {
-			return "", &WrongPlatform{Where: c.Manifest.Executable, Want: platform, Found: c.Head.Platform}
-		}
-		name += "-" + strings.ReplaceAll(platform, "/", "-")
-	}
-	if strings.ContainsFunc(name, func(r rune) bool { return r > 0x7e || r <= ' ' || strings.ContainsRune(`/\:*?"<>|`, r) }) {
-		return "", fmt.Errorf("version %q cannot be part of a file name; name the archive with -o", c.Manifest.Version)
-	}
-	return name + ".tar.zst", nil
-}
-
-func packTo(ctx context.Context, dir *os.Root, out string, format archive.Format) (digest.Digest, error) {
-	f, err := os.OpenFile(out, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return "", fmt.Errorf("pack: %w", err)
-	}
-	defer f.Close()
-	h := newHashWriter(f)
-	if _, err := archive.Pack(ctx, dir, h, format, archive.Options{Limits: archive.Default}); err != nil {
-		return "", err
-	}
-	if err := f.Sync(); err != nil {
-		return "", fmt.Errorf("pack: %w", err)
-	}
-	return h.digest(), f.Close()
 }
 
 // NoSource says that a lock entry names no place its archive could come from.
@@ -337,7 +256,7 @@ func (e *WrongPlatform) Error() string {
 	return fmt.Sprintf("%s is a program for %s, not for %s", e.Where, e.Found, e.Want)
 }
 
-// hostOr returns the platforms to lock: those asked for, else the project's, else
+// platformsFor returns the platforms to lock: those asked for, else the project's, else
 // this machine's.
 func platformsFor(asked []string, c *project.Config) []string {
 	list := slices.Clone(asked)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/schemas/ijson"
 )
 
 // OperationRequest describes an operate call before it is sent.
@@ -18,12 +19,16 @@ type OperationRequest struct {
 
 // StartOperation records an operation as running, before its request is sent. With
 // an idempotency key it decides in the same transaction whether the operation may
-// run at all: the recorded one is returned where it already succeeded with the same
-// input; *Busy while one runs; *Outcome where it must not run again.
+// run at all: the recorded one is returned where the plugin answered it already, for
+// the same input; *Busy while one runs; *Outcome where it must not run again.
+// *BadInput for an input that is no strict JSON.
 func (h *Home) StartOperation(ctx context.Context, a *Approval, req OperationRequest) (replay *state.Operation, err error) {
+	if err := ijson.Check(req.Input); err != nil {
+		return nil, &BadInput{Action: req.Action, Err: err}
+	}
 	canonical, err := digest.Canonical(req.Input)
 	if err != nil {
-		return nil, err
+		return nil, &BadInput{Action: req.Action, Err: err}
 	}
 	op := state.Operation{
 		ID: a.Call.ID, PluginID: a.Manifest.ID, Version: a.Manifest.Version, Package: a.Package,
@@ -40,9 +45,8 @@ func (h *Home) StartOperation(ctx context.Context, a *Approval, req OperationReq
 				if again, err := mayRunAgain(*earlier, op); err != nil {
 					return err
 				} else if !again {
-					full, err := tx.Operation(earlier.ID)
-					replay = &full
-					return err
+					replay = earlier
+					return nil
 				}
 			}
 		}
@@ -65,15 +69,12 @@ func mayRunAgain(earlier, op state.Operation) (bool, error) {
 		return refuse("the key was used for another input or project")
 	case earlier.State == state.Running:
 		return false, &Busy{What: "an operation with this key", Operation: earlier.ID}
-	case earlier.State == state.Succeeded:
-		if earlier.ResultBytes == 0 {
-			return refuse("it succeeded, and its result is no longer kept")
-		}
-		return false, nil
+	case earlier.Result != nil:
+		return false, nil // the plugin answered: that answer stands, whatever it was
+	case earlier.ResultBytes > 0:
+		return refuse("it was answered, and the answer is no longer kept")
 	case earlier.EffectState == state.EffectNone:
 		return true, nil
-	case earlier.State == state.Failed && earlier.ResultBytes > 0:
-		return false, nil // the plugin answered "failed": that answer stands
 	}
 	return refuse("its effect is " + string(earlier.EffectState) + "; it is never run again automatically")
 }

@@ -57,6 +57,18 @@ func (e *Stale) Error() string {
 // again; platforms that are locked already stay. A package that is new for this
 // machine's platform must have been reviewed and trusted here.
 func (h *Home) Relock(ctx context.Context, p *project.Project, platforms []string, mode LockMode) (*LockReport, error) {
+	for {
+		out, err := h.relockOnce(ctx, p, platforms, mode)
+		if !errors.Is(err, errLockMoved) || ctx.Err() != nil {
+			return out, err
+		}
+	}
+}
+
+// errLockMoved says that somebody else wrote the lock meanwhile.
+var errLockMoved = errors.New("the lock was changed meanwhile")
+
+func (h *Home) relockOnce(ctx context.Context, p *project.Project, platforms []string, mode LockMode) (*LockReport, error) {
 	config, _, err := p.ReadConfig()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -66,11 +78,12 @@ func (h *Home) Relock(ctx context.Context, p *project.Project, platforms []strin
 			return nil, err
 		}
 	}
-	old, raw := &lockfile.File{}, []byte(nil)
-	if p.HasLock {
-		if old, raw, err = lockfile.Read(p.LockPath()); err != nil {
-			return nil, err
-		}
+	old, raw, err := lockfile.Read(p.LockPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		old, err = &lockfile.File{}, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	r := &relock{home: h, project: p, config: config, old: old, platforms: platformsFor(platforms, config)}
 	out := &LockReport{Path: p.LockPath()}
@@ -84,14 +97,27 @@ func (h *Home) Relock(ctx context.Context, p *project.Project, platforms []strin
 	}
 	out.Unreviewed = r.unreviewed
 	out.Changes = lockfile.Diff(old, next)
-	out.Reform = len(out.Changes) == 0 && p.HasLock && lockfile.Digest(raw) != lockfile.Digest(next.Format())
+	out.Reform = len(out.Changes) == 0 && raw != nil && lockfile.Digest(raw) != lockfile.Digest(next.Format())
 	if len(out.Changes) == 0 && !out.Reform {
 		return out, nil
 	}
 	if mode == LockCheck {
 		return out, &Stale{Lock: out.Path, Changes: out.Changes}
 	}
-	if err := lockfile.Write(p.LockPath(), next); err != nil {
+	if err := step("lock"); err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	if out.Reform {
+		err = lockfile.Write(p.LockPath(), next)
+	} else {
+		_, err = lockfile.Edit(p.LockPath(), func(now *lockfile.File) (*lockfile.File, error) {
+			if !lockfile.Equal(now, old) {
+				return nil, errLockMoved
+			}
+			return next, nil
+		})
+	}
+	if err != nil {
 		return nil, err
 	}
 	out.Written = true
@@ -127,7 +153,7 @@ func (r *relock) entry(ctx context.Context, id string) (lockfile.Plugin, error) 
 		wanted = r.config.Plugins[id]
 		e.Source = wanted.Source
 	}
-	keep := had && wanted.Accepts(old.Version) && wanted.Source == old.Source
+	keep := had && wanted.Accepts(old.Version) && lockfile.CleanSource(wanted.Source) == old.Source
 	if r, err := versionrange.Parse(wanted.Version); err == nil {
 		e.Version, _ = exactVersion(r) // what {version} in the source stands for
 	}
@@ -156,6 +182,10 @@ func (r *relock) entry(ctx context.Context, id string) (lockfile.Plugin, error) 
 			return e, &WrongPackage{Where: found.where, WantID: id, WantVersion: version, ID: id, Version: found.version}
 		}
 		version = found.version
+		if found.key == lockfile.Any && len(e.Platforms) > 0 {
+			// A script beside programs: one of them would stand for both.
+			return e, &WrongPlatform{Where: found.where, Want: key, Found: lockfile.Any}
+		}
 		e.Platforms[found.key] = found.digests
 		if err := r.grants(ctx, &e, wanted, found); err != nil {
 			return e, err
@@ -173,14 +203,17 @@ type lockedPlatform struct {
 }
 
 // platform makes the entry of one platform, reading its archive only if it is not
-// the one that is locked.
+// the one that is locked. A locked platform whose archive is not here stays.
 func (r *relock) platform(ctx context.Context, e lockfile.Plugin, wanted project.Wanted, key string, before lockfile.Platform) (lockedPlatform, error) {
 	h := r.home
+	kept := func() (lockedPlatform, error) {
+		s := subject{ID: e.ID, Version: e.Version, Package: before.Package, Archive: before.Archive,
+			Manifest: before.Manifest, Fingerprint: before.Fingerprint}
+		return lockedPlatform{key: keyOf(r.old, e.ID, key), version: e.Version, where: r.project.LockPath(), digests: before}, h.checkDenied(s)
+	}
 	at, err := h.locate(r.project.Root, e, key, "")
-	var missing *NotFound
-	if before.Archive != "" && (errors.As(err, &missing) || errors.As(err, new(*NoSource))) {
-		// The source is not here; what is locked stays as it is.
-		return lockedPlatform{key: keyOf(r.old, e.ID, key), version: e.Version, digests: before}, nil
+	if before.Archive != "" && (errors.As(err, new(*NotFound)) || errors.As(err, new(*NoSource))) {
+		return kept()
 	}
 	if err != nil {
 		return lockedPlatform{}, err
@@ -190,19 +223,14 @@ func (r *relock) platform(ctx context.Context, e lockfile.Plugin, wanted project
 		return lockedPlatform{}, err
 	}
 	if sum == before.Archive {
-		return lockedPlatform{key: keyOf(r.old, e.ID, key), version: e.Version, digests: before}, nil
+		return kept()
 	}
-	s, err := h.stageSource(ctx, at.path, sum)
+	s, err := h.readSource(ctx, at.path, sum)
 	if err != nil {
 		return lockedPlatform{}, err
 	}
 	defer s.discard()
-	root, err := os.OpenRoot(s.join("tree"))
-	if err != nil {
-		return lockedPlatform{}, err
-	}
-	defer root.Close()
-	c, err := readContents(root, s.tree, at.path)
+	c, err := s.contents()
 	if err != nil {
 		return lockedPlatform{}, err
 	}
@@ -211,8 +239,13 @@ func (r *relock) platform(ctx context.Context, e lockfile.Plugin, wanted project
 	switch head := c.Head.Platform; {
 	case head == lockfile.Any:
 		found.key = lockfile.Any
-	case head != "" && head != key:
+	case head != "" && head != key && key != lockfile.Any:
 		return found, &WrongPlatform{Where: at.path, Want: key, Found: head}
+	case key == lockfile.Any:
+		found.key = HostPlatform()
+		if head != "" && head != found.key {
+			return found, &WrongPlatform{Where: at.path, Want: found.key, Found: head}
+		}
 	}
 	if c.Manifest.ID != e.ID || !wanted.Accepts(c.Manifest.Version) {
 		return found, &WrongPackage{Where: at.path, WantID: e.ID, WantVersion: wanted.Version,
@@ -259,15 +292,43 @@ func (r *relock) grants(ctx context.Context, e *lockfile.Plugin, wanted project.
 			e.Grants = append(e.Grants, string(s))
 		}
 	}
-	if found.scopes == nil {
-		return nil // the archive is the locked one and was not read again
+	requested, known, err := r.requested(ctx, found)
+	if err != nil || !known {
+		return err
 	}
 	for _, s := range e.Grants {
-		if !slices.Contains(found.scopes, manifest.Scope(s)) {
-			return &NotRequested{ID: e.ID, Scope: s, Requested: found.scopes}
+		if !slices.Contains(requested, manifest.Scope(s)) {
+			return &NotRequested{ID: e.ID, Scope: s, Requested: requested}
 		}
 	}
 	return nil
+}
+
+// requested returns what a package's manifest requests. An archive that is the
+// locked one was not read again: then only an installed package is known.
+func (r *relock) requested(ctx context.Context, found lockedPlatform) (scopes []manifest.Scope, known bool, err error) {
+	if found.scopes != nil {
+		return found.scopes, true, nil
+	}
+	err = r.home.state.View(ctx, func(tx *state.Tx) error {
+		in, err := optional(tx.Install(found.digests.Package))
+		if err != nil || in == nil {
+			return err
+		}
+		if m, err := ParseManifest(in.ManifestJSON); err == nil {
+			scopes, known = m.RequestedScopes, true
+		}
+		return nil
+	})
+	return scopes, known, err
+}
+
+// NotArchive says that a source is a directory, which has no archive digest that a
+// lock could name.
+type NotArchive struct{ Path string }
+
+func (e *NotArchive) Error() string {
+	return e.Path + " is no archive; a lock names the digests of archives (pack it first)"
 }
 
 // keyOf returns the key under which the old lock has a platform.
@@ -279,12 +340,18 @@ func keyOf(f *lockfile.File, id, platform string) string {
 	return platform
 }
 
+// hashFile returns the digest of an archive.
 func hashFile(path string) (digest.Digest, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("source: %w", err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return "", fmt.Errorf("source: %w", err)
+	} else if !info.Mode().IsRegular() {
+		return "", &NotArchive{Path: path}
+	}
 	w := newHashWriter(io.Discard)
 	if _, err := io.Copy(w, f); err != nil {
 		return "", fmt.Errorf("source: %w", err)

@@ -3,7 +3,6 @@ package pkgmgr
 import (
 	"context"
 	"errors"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -71,11 +70,7 @@ type FileChange struct{ Path, Kind string }
 
 // Review reads an installed package.
 func (h *Home) Review(ctx context.Context, ref Ref, lock *Lock) (*Review, error) {
-	sel, err := h.selectPackage(ctx, ref, lock, lockGuides, "")
-	if err != nil {
-		return nil, err
-	}
-	c, where, err := h.survey(ctx, sel)
+	sel, c, where, err := h.surveyed(ctx, ref, lock)
 	if err != nil {
 		return nil, err
 	}
@@ -95,17 +90,12 @@ func (h *Home) Review(ctx context.Context, ref Ref, lock *Lock) (*Review, error)
 // ReviewArchive reads an archive or a directory that need not be installed. It
 // changes nothing but a stage that is removed again.
 func (h *Home) ReviewArchive(ctx context.Context, source string) (*Review, error) {
-	s, err := h.stageSource(ctx, source, "")
+	s, err := h.readSource(ctx, source, "")
 	if err != nil {
 		return nil, err
 	}
 	defer s.discard()
-	root, err := os.OpenRoot(s.join("tree"))
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	c, err := readContents(root, s.tree, source)
+	c, err := s.contents()
 	if err != nil {
 		return nil, err
 	}
@@ -279,43 +269,45 @@ func quoteArgument(s string) string {
 }
 
 // filesOf returns the files of an installed version from the store's tree, where
-// that is intact, else from its archive; nil when neither is here any more.
+// that is intact, else from its archive; nil when neither is here any more, or when
+// the archive is not what it was.
 func (h *Home) filesOf(ctx context.Context, in state.Install) ([]digest.File, error) {
-	root, err := os.OpenRoot(h.storePath(in.Package))
-	if err == nil {
-		defer root.Close()
-		tree, err := archive.HashDir(ctx, root)
-		if err == nil {
-			if d, err := tree.Package(); err == nil && d == in.Package {
-				return tree.Files, nil
-			}
-		}
+	if files := h.storedFiles(ctx, in.Package); files != nil {
+		return files, nil
 	}
-	if in.Archive == "" {
+	if in.Archive == "" || !exists(h.archivePath(in.Archive)) {
 		return nil, nil
 	}
-	if _, err := os.Lstat(h.archivePath(in.Archive)); err != nil {
-		return nil, nil
-	}
-	s, err := h.stageSource(ctx, h.archivePath(in.Archive), in.Archive)
-	var readOnly *ReadOnly
-	if errors.As(err, &readOnly) {
+	s, err := h.readSource(ctx, h.archivePath(in.Archive), in.Archive)
+	var damaged *Integrity
+	if errors.As(err, &damaged) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer s.discard()
-	staged, err := os.OpenRoot(s.join("tree"))
-	if err != nil {
-		return nil, err
-	}
-	defer staged.Close()
-	c, err := readContents(staged, s.tree, h.archivePath(in.Archive))
+	c, err := s.contents()
 	if err != nil {
 		return nil, err
 	}
 	return c.Files, nil
+}
+
+func (h *Home) storedFiles(ctx context.Context, pkg digest.Digest) []digest.File {
+	root, err := openTree(h.storePath(pkg))
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	tree, err := archive.HashDir(ctx, root)
+	if err != nil {
+		return nil
+	}
+	if d, err := tree.Package(); err != nil || d != pkg {
+		return nil
+	}
+	return tree.Files
 }
 
 func fileChanges(before, now []digest.File) []FileChange {

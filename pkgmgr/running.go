@@ -46,9 +46,12 @@ type StopReason string
 
 // The reasons that a stop request carries.
 const (
-	StopCancelled StopReason = "cancelled"
-	StopRevoked   StopReason = "revoked"
+	StopCancelled StopReason = "cancel"
+	StopRevoked   StopReason = "revoke"
 )
+
+// stopReasons is every reason, the one that wins first.
+var stopReasons = [...]StopReason{StopRevoked, StopCancelled}
 
 // beginCall marks a call as running. On a read-only data directory nothing can be
 // marked: such a call is not found by a revocation and its leftovers, should the
@@ -72,7 +75,7 @@ func (h *Home) beginCall(m callMarker) (*Call, error) {
 		case err == nil:
 			c.lock = lock
 			return c, nil
-		case isReadOnly(err), errors.As(err, &readOnly):
+		case isReadOnly(err):
 			return c, nil
 		case errors.Is(err, fs.ErrExist):
 			continue
@@ -94,13 +97,19 @@ func (c *Call) End() {
 	if c.lock == nil {
 		return
 	}
-	os.Remove(c.home.stopPath(c.ID))
+	for _, why := range stopReasons {
+		os.Remove(c.home.stopPath(c.ID, why))
+	}
 	os.Remove(c.home.join(runningDir, c.ID))
 	c.lock.Unlock()
 	c.lock = nil
 }
 
-func (h *Home) stopPath(callID string) string { return h.join(runningDir, callID+".cancel") }
+// A stop request is an empty file beside the marker: it is there or it is not, and
+// nothing of it can be half written.
+func (h *Home) stopPath(callID string, why StopReason) string {
+	return h.join(runningDir, callID+"."+string(why))
+}
 
 // StopPoll is how often a supervisor looks for a stop request.
 const StopPoll = 25 * time.Millisecond
@@ -110,47 +119,51 @@ func (c *Call) StopRequested() (StopReason, bool) {
 	if c.lock == nil {
 		return "", false
 	}
-	raw, err := os.ReadFile(c.home.stopPath(c.ID))
-	if err != nil {
-		return "", false
+	for _, why := range stopReasons {
+		if exists(c.home.stopPath(c.ID, why)) {
+			return why, true
+		}
 	}
-	if StopReason(raw) == StopRevoked {
-		return StopRevoked, true
-	}
-	return StopCancelled, true
+	return "", false
 }
 
 // requestStop asks the supervisor of a running call to end it. It reports whether
 // such a call is running.
 func (h *Home) requestStop(callID string, why StopReason) (bool, error) {
-	if _, err := uuid.Parse(callID); err != nil {
+	if !isCallID(callID) || !h.callAlive(callID) {
 		return false, nil
 	}
-	if !h.callAlive(callID) {
-		return false, nil
+	path := h.stopPath(callID, why)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false, h.cannotWrite("stop request", err)
 	}
-	if err := os.WriteFile(h.stopPath(callID), []byte(why), 0o600); err != nil {
-		if isReadOnly(err) {
-			return false, &ReadOnly{Path: h.path}
-		}
-		return false, fmt.Errorf("stop request: %w", err)
+	f.Close()
+	if !h.callAlive(callID) { // it ended meanwhile, perhaps before it could remove the file
+		os.Remove(path)
+		return false, nil
 	}
 	return true, nil
 }
 
-// callAlive reports whether a supervisor holds the call's marker.
-func (h *Home) callAlive(callID string) bool {
-	path := h.join(runningDir, callID)
-	if _, err := os.Lstat(path); err != nil {
-		return false
-	}
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
-	ok, err := lock.TryLock()
-	if ok {
-		lock.Unlock()
-	}
-	return err == nil && !ok
+func isCallID(s string) bool {
+	_, err := uuid.Parse(s)
+	return err == nil && len(s) == 36
 }
+
+// removeStaleStops removes stop requests whose call has ended.
+func (h *Home) removeStaleStops() {
+	entries, _ := os.ReadDir(h.join(runningDir))
+	for _, e := range entries {
+		id, _, isStop := strings.Cut(e.Name(), ".")
+		if isStop && isCallID(id) && !exists(h.join(runningDir, id)) {
+			os.Remove(h.join(runningDir, e.Name()))
+		}
+	}
+}
+
+// callAlive reports whether a supervisor holds the call's marker.
+func (h *Home) callAlive(callID string) bool { return held(h.join(runningDir, callID)) }
 
 // stopCovered asks every running call that a denial covers to stop, and returns
 // their number.
@@ -187,7 +200,7 @@ func (h *Home) callIDs() []string {
 	}
 	var ids []string
 	for _, e := range entries {
-		if !strings.Contains(e.Name(), ".") {
+		if isCallID(e.Name()) {
 			ids = append(ids, e.Name())
 		}
 	}
@@ -208,23 +221,34 @@ func (h *Home) DeadCalls() []string {
 // removeMarker removes a dead call's marker, unless somebody took it over.
 func (h *Home) removeMarker(callID string) error {
 	path := h.join(runningDir, callID)
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
-	ok, err := lock.TryLock()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	lock, ok, err := lockExisting(path)
 	if err != nil {
-		return fmt.Errorf("call marker: %w", err)
+		return h.cannotWrite("call marker", err)
 	}
 	if !ok {
 		return nil
 	}
 	defer lock.Unlock()
-	if err := os.Remove(h.stopPath(callID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("call marker: %w", err)
+	for _, why := range stopReasons {
+		if err := os.Remove(h.stopPath(callID, why)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return h.cannotWrite("call marker", err)
+		}
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("call marker: %w", err)
+		return h.cannotWrite("call marker", err)
 	}
 	return nil
+}
+
+// inUse returns the id of a running call of the package.
+func (h *Home) inUse(pkg digest.Digest) (string, bool) {
+	if pkg == "" {
+		return "", false
+	}
+	for _, id := range h.callIDs() {
+		if m, err := h.readMarker(id); err == nil && m.Package == pkg && h.callAlive(id) {
+			return id, true
+		}
+	}
+	return "", false
 }

@@ -2,10 +2,6 @@ package pkgmgr
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
@@ -35,6 +31,8 @@ type selection struct {
 	path     string        // the tree that is read and run
 	recorded digest.Digest // what was installed or last trusted there; "" for neither
 	install  *state.Install
+	wanted   bool // one package is meant, by version, by digest or by the lock
+	foreign  bool // the package that is meant has another id
 	standing state.Standing
 	lock     *Lock
 	locked   *lockfile.Plugin // the lock's entry; nil outside a project with a lock
@@ -78,7 +76,7 @@ func (h *Home) selectPackage(ctx context.Context, ref Ref, lock *Lock, use lockU
 		want = ref.Digest
 	}
 	err := h.state.View(ctx, func(tx *state.Tx) error {
-		if err := sel.find(tx, want); err != nil {
+		if err := h.find(tx, sel, want); err != nil {
 			return err
 		}
 		return sel.load(tx, projectRoot)
@@ -89,61 +87,80 @@ func (h *Home) selectPackage(ctx context.Context, ref Ref, lock *Lock, use lockU
 	return sel, h.place(ctx, sel)
 }
 
-// find decides which package is meant.
-func (sel *selection) find(tx *state.Tx, want digest.Digest) error {
+// find decides which package is meant. A digest that belongs to another id, in the
+// reference or in the lock, names nothing.
+func (h *Home) find(tx *state.Tx, sel *selection, want digest.Digest) error {
 	def, err := optional(tx.Default(sel.ref.ID))
 	if err != nil {
 		return err
 	}
-	if want == "" && sel.ref.Version != "" {
-		if want, err = versionOf(tx, sel.ref); err != nil {
+	if def != nil && def.ID != sel.ref.ID {
+		def = nil // a directory of that name holds another plugin
+	}
+	sel.wanted = want != "" || sel.ref.Version != ""
+	if want == "" && sel.wanted {
+		if want, err = h.versionOf(tx, sel.ref); err != nil {
 			return err
 		}
 	}
 	switch {
-	case want == "" && def != nil:
+	case !sel.wanted && def != nil:
 		sel.recorded, sel.dirName = def.Package, def.Dir
 	case want != "" && def != nil && def.Package == want:
 		sel.recorded, sel.dirName = want, def.Dir
-	case want != "":
+	default:
 		sel.recorded = want
 	}
 	if sel.recorded == "" {
 		return nil // perhaps put below plugins/ by hand: place looks
 	}
-	sel.install, err = optional(tx.Install(sel.recorded))
-	return err
+	if sel.install, err = optional(tx.Install(sel.recorded)); err != nil {
+		return err
+	}
+	if sel.install != nil && sel.install.ID != sel.ref.ID {
+		sel.install, sel.foreign = nil, true
+	}
+	return nil
 }
 
 // versionOf returns the package digest of the one installed package with the
-// reference's id and version.
-func versionOf(tx *state.Tx, ref Ref) (digest.Digest, error) {
+// reference's id and version, or "" where there is none. Those that are here go
+// before those in quarantine.
+func (h *Home) versionOf(tx *state.Tx, ref Ref) (digest.Digest, error) {
 	installs, err := tx.Installs()
 	if err != nil {
 		return "", err
 	}
-	var found []digest.Digest
+	var found, here []digest.Digest
 	for _, in := range installs {
-		if in.ID == ref.ID && in.Version == ref.Version {
-			found = append(found, in.Package)
+		if in.ID != ref.ID || in.Version != ref.Version {
+			continue
 		}
+		found = append(found, in.Package)
+		if exists(h.storePath(in.Package)) {
+			here = append(here, in.Package)
+		}
+	}
+	if len(here) > 0 {
+		found = here
 	}
 	switch len(found) {
 	case 0:
-		return "", &NotFound{Kind: "plugin", Name: ref.String()}
+		return "", nil
 	case 1:
 		return found[0], nil
 	}
 	return "", &Ambiguous{Ref: ref.String(), Candidates: found}
 }
 
-// load reads what was decided about the recorded package.
+// load reads what was decided about the recorded package. A lock's approval counts
+// only for the package that the lock names.
 func (sel *selection) load(tx *state.Tx, projectRoot string) (err error) {
 	if sel.recorded != "" {
 		if sel.standing, err = tx.Standing(sel.recorded); err != nil {
 			return err
 		}
-		if sel.lock != nil {
+		if sel.locked != nil {
 			if sel.approval, err = optional(tx.ProjectApproval(sel.lock.Root, sel.recorded)); err != nil {
 				return err
 			}
@@ -155,74 +172,115 @@ func (sel *selection) load(tx *state.Tx, projectRoot string) (err error) {
 	return err
 }
 
-// place finds the tree of the selection on disk.
+// place finds the tree of the selection on disk. The default version is what
+// plugins/<dir> holds: where that is gone, only a reference to a version or a lock
+// finds the version in the store.
 func (h *Home) place(ctx context.Context, sel *selection) error {
-	if sel.recorded != "" && sel.install != nil {
-		stored := h.storePath(sel.recorded)
-		if _, err := os.Lstat(stored); err == nil {
-			sel.path = stored
-			return nil
-		}
-		if err := h.checkDenied(subjectOf(*sel.install)); err != nil {
-			return err // moved to quarantine: say so rather than "not found"
-		}
-	}
-	if sel.dirName == "" && sel.recorded == "" {
-		claims, err := h.claims(sel.ref.ID)
-		if err != nil {
+	sel.path = ""
+	switch {
+	case sel.recorded != "" && !sel.foreign:
+		h.placeRecorded(sel)
+	case !sel.wanted:
+		if err := h.placeByHand(ctx, sel); err != nil {
 			return err
 		}
-		switch len(claims) {
-		case 0:
-			return h.notFound(sel.ref)
-		case 1:
-			sel.dirName = claims[0]
-			if err := h.adopt(ctx, sel); err != nil {
-				return err
-			}
-		default:
-			return h.claimed(sel.ref.ID, claims)
-		}
 	}
-	if sel.dirName != "" {
-		sel.path = h.pluginPath(sel.dirName)
-		if _, err := os.Lstat(filepath.Join(sel.path, manifest.FileName)); err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return nil
+	if sel.path != "" {
+		return nil
+	}
+	if sel.install != nil || sel.recorded != "" {
+		if err := h.checkDenied(sel.subject()); err != nil {
+			return err // moved to quarantine: say so rather than "not found"
 		}
 	}
 	if sel.locked != nil {
 		return &Drift{Lock: sel.lock.Path, ID: sel.ref.ID, What: DriftNotInstalled,
 			Wanted: sel.locked.Version + " " + string(sel.recorded)}
 	}
-	return h.notFound(sel.ref)
+	return h.notFound(ctx, sel.ref)
 }
 
-// adopt reads the records of a package that was put below plugins/ by hand, once
-// it has been trusted there.
-func (h *Home) adopt(ctx context.Context, sel *selection) error {
-	return h.state.View(ctx, func(tx *state.Tx) error {
+func (h *Home) placeRecorded(sel *selection) {
+	if sel.dirName != "" && !exists(h.pluginPath(sel.dirName)) {
+		sel.dirName = ""
+		if !sel.wanted {
+			return
+		}
+	}
+	switch stored := h.storePath(sel.recorded); {
+	case sel.install != nil && exists(stored):
+		sel.path = stored
+	case sel.dirName != "":
+		sel.path = h.pluginPath(sel.dirName)
+	}
+}
+
+// placeByHand looks for a directory below plugins/ that states the id.
+func (h *Home) placeByHand(ctx context.Context, sel *selection) error {
+	claims, err := h.claims(sel.ref.ID)
+	if err != nil || len(claims) == 0 {
+		return err
+	}
+	if len(claims) > 1 {
+		return h.claimed(sel.ref.ID, claims)
+	}
+	sel.dirName = claims[0]
+	// It may have been trusted there.
+	err = h.state.View(ctx, func(tx *state.Tx) error {
 		def, err := optional(tx.Default(sel.dirName))
-		if err != nil || def == nil {
+		if err != nil || def == nil || def.ID != sel.ref.ID {
 			return err
 		}
 		sel.recorded = def.Package
-		sel.standing, err = tx.Standing(def.Package)
-		return err
+		if sel.install, err = optional(tx.Install(def.Package)); err != nil {
+			return err
+		}
+		return sel.load(tx, "")
 	})
+	if err != nil {
+		return err
+	}
+	if sel.recorded != "" {
+		h.placeRecorded(sel)
+		return nil
+	}
+	sel.path = h.pluginPath(sel.dirName)
+	return nil
 }
 
 // notFound says that a package is in quarantine, where it is, and otherwise names
-// the ids that look like the one that was asked for.
-func (h *Home) notFound(ref Ref) error {
-	for _, i := range h.quarantined(&records{}) {
-		if i.ID == ref.ID && (ref.Version == "" || ref.Version == i.Version) {
+// its versions in the store, or the ids that look like the one that was asked for.
+func (h *Home) notFound(ctx context.Context, ref Ref) error {
+	e := &NotFound{Kind: "plugin", Name: ref.String()}
+	var installs []state.Install
+	err := h.state.View(ctx, func(tx *state.Tx) (err error) {
+		installs, err = tx.Installs()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r := &records{installs: map[digest.Digest]state.Install{}}
+	for _, in := range installs {
+		r.installs[in.Package] = in
+		if in.ID == ref.ID && exists(h.storePath(in.Package)) {
+			e.Near = append(e.Near, Ref{ID: in.ID, Version: in.Version}.String())
+		}
+	}
+	quarantined, err := h.quarantined(r)
+	if err != nil {
+		return err
+	}
+	for _, i := range quarantined {
+		if ref.names(subject{ID: i.ID, Version: i.Version, Package: i.Package}) {
 			return &Revoked{ID: i.ID, Version: i.Version, Package: i.Package, Denial: *i.Denial}
 		}
 	}
-	e := &NotFound{Kind: "plugin", Name: ref.String()}
-	dirs, err := h.pluginDirs()
-	if err == nil {
-		e.Near = near(ref.ID, dirs)
+	slices.Sort(e.Near)
+	if e.Near = slices.Compact(e.Near); e.Near == nil {
+		if dirs, err := h.pluginDirs(); err == nil {
+			e.Near = near(ref.ID, dirs)
+		}
 	}
 	return e
 }
@@ -233,12 +291,17 @@ func (sel *selection) status() Status {
 	switch {
 	case s.Blocked(state.BlockChanged) != nil:
 		return StatusChanged
-	case s.Trust != nil && s.Enablement != nil, sel.approvedByLock():
+	case sel.byPerson(), sel.approvedByLock():
 		return StatusEnabled
 	case s.Trust != nil:
 		return StatusTrusted
 	}
 	return StatusUntrusted
+}
+
+// byPerson reports whether a person reviewed the package and granted scopes.
+func (sel *selection) byPerson() bool {
+	return sel.standing.Trust != nil && sel.standing.Enablement != nil
 }
 
 // approvedByLock reports whether the lock's approval stands in for a person's: it
@@ -253,7 +316,7 @@ func (sel *selection) grants() []manifest.Scope {
 	var granted []manifest.Scope
 	switch {
 	case sel.status() != StatusEnabled:
-	case sel.standing.Trust != nil && sel.standing.Enablement != nil:
+	case sel.byPerson():
 		granted = sel.standing.Enablement.Scopes
 	default:
 		granted = sel.approval.Scopes
@@ -302,7 +365,7 @@ func (sel *selection) recordedManifest(h *Home) (manifest.Manifest, error) {
 		}
 		return m, nil
 	}
-	root, err := os.OpenRoot(sel.path)
+	root, err := openTree(sel.path)
 	if err != nil {
 		return manifest.Manifest{}, err
 	}

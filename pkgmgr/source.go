@@ -25,10 +25,30 @@ type staged struct {
 	tree    *archive.Tree
 }
 
-// stageSource brings a directory or an archive into a new stage. An archive is
-// copied once; that copy is hashed and, only if its digest is the wanted one (or
-// none is wanted), extracted. The caller discards the stage.
-func (h *Home) stageSource(ctx context.Context, source string, want digest.Digest) (_ *staged, err error) {
+// contents reads the staged package by the rules of packages.
+func (s *staged) contents() (*Contents, error) {
+	root, err := os.OpenRoot(s.join("tree"))
+	if err != nil {
+		return nil, fmt.Errorf("staging: %w", err)
+	}
+	defer root.Close()
+	return readContents(root, s.tree, s.source)
+}
+
+// stageSource brings a directory or an archive into a new stage, which is to be
+// published. An archive is copied once; that copy is hashed and, only if its
+// digest is the wanted one (or none is wanted), extracted. The caller discards the
+// stage.
+func (h *Home) stageSource(ctx context.Context, source string, want digest.Digest) (*staged, error) {
+	return h.fill(ctx, h.newStage, source, want)
+}
+
+// readSource is stageSource for a package that is only looked at.
+func (h *Home) readSource(ctx context.Context, source string, want digest.Digest, omit ...string) (*staged, error) {
+	return h.fill(ctx, h.scratchStage, source, want, omit...)
+}
+
+func (h *Home) fill(ctx context.Context, open func() (*stage, error), source string, want digest.Digest, omit ...string) (_ *staged, err error) {
 	info, err := os.Stat(source)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -38,7 +58,7 @@ func (h *Home) stageSource(ctx context.Context, source string, want digest.Diges
 	case !info.IsDir() && !info.Mode().IsRegular():
 		return nil, &Malformed{Where: source, File: ".", Err: errors.New("is neither a directory nor a regular file")}
 	}
-	st, err := h.newStage()
+	st, err := open()
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +76,7 @@ func (h *Home) stageSource(ctx context.Context, source string, want digest.Diges
 		return nil, fmt.Errorf("staging: %w", err)
 	}
 	defer dst.Close()
-	options := archive.Options{Limits: archive.Default, Progress: h.on.Bytes}
+	options := archive.Options{Limits: archive.Default, Progress: h.on.Bytes, Omit: omit}
 	if info.IsDir() {
 		if want != "" {
 			return nil, &Malformed{Where: source, File: ".", Err: errors.New("is a directory, which has no archive digest to compare")}

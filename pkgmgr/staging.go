@@ -9,36 +9,33 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/gofrs/flock"
-
-	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 )
 
-// A stage is a directory in which a package is made ready. Its lock is held by
-// the process that works on it: a stage whose lock is free was left by a
-// process that died, and recover finishes or removes it.
+// step is called with a name before every step of a change that a crash or a full
+// disk could interrupt. It does nothing: tests end the process or fail the step.
+var step = func(name string) error { return nil }
+
+// A stage is a directory in which a change is made ready. Its lock is held by the
+// process that works on it: a stage whose lock is free was left by a process that
+// died, and recovery resolves and removes it.
 //
 //	staging/<name>/tree      the extracted package
 //	staging/<name>/default   the hard-linked tree that will become plugins/<id>
 //	staging/<name>/archive   the copy of the source archive
-//	staging/<name>/intent    what commit is about to do; see intent
+//	staging/<name>/intent    what is about to be done; see intent
+//	staging/<name>/…         what was moved out of sight, to be removed or put back
 type stage struct {
 	home *Home
 	path string
-	lock *flock.Flock
+	lock *flock.Flock // nil for a scratch stage
+	keep bool         // leave everything to recovery
 }
 
-// An intent is written and synced before the first visible change of an install
-// and says everything that is needed to finish it after a crash.
-type intent struct {
-	Record  state.Install `json:"record"`
-	Default bool          `json:"default"` // plugins/<id> is to become this version
-}
-
+// newStage makes an empty stage below the data directory. *ReadOnly where that
+// cannot be written.
 func (h *Home) newStage() (*stage, error) {
 	if err := h.ensure(stagingDir); err != nil {
 		return nil, err
@@ -47,25 +44,59 @@ func (h *Home) newStage() (*stage, error) {
 		var name [8]byte
 		rand.Read(name[:])
 		path := h.join(stagingDir, hex.EncodeToString(name[:]))
-		// The lock exists before the directory, so that no other process ever
-		// sees a directory without its lock.
+		// The lock exists before the directory, so that a directory without a
+		// lock is always an abandoned one.
 		lock, err := createLocked(path+".lock", nil)
-		switch {
-		case errors.Is(err, fs.ErrExist):
+		if errors.Is(err, fs.ErrExist) {
 			continue
-		case err != nil && isReadOnly(err):
-			return nil, &ReadOnly{Path: h.path}
-		case err != nil:
-			return nil, fmt.Errorf("staging: %w", err)
 		}
-		if err := os.Mkdir(path, 0o700); err != nil {
+		if err == nil {
+			err = step("stage")
+			if err == nil {
+				err = os.Mkdir(path, 0o700)
+			}
+			if err == nil {
+				return &stage{home: h, path: path, lock: lock}, nil
+			}
 			os.Remove(path + ".lock")
 			lock.Unlock()
-			return nil, fmt.Errorf("staging: %w", err)
 		}
-		return &stage{home: h, path: path, lock: lock}, nil
+		return nil, h.cannotWrite("staging", err)
 	}
 	return nil, fmt.Errorf("staging: %w", fs.ErrExist)
+}
+
+// scratchStage is newStage for work that only reads packages: where the data
+// directory is read-only it stands below the system's temporary directory, of
+// which nobody cleans up after a killed process.
+func (h *Home) scratchStage() (*stage, error) {
+	s, err := h.newStage()
+	var readOnly *ReadOnly
+	if !errors.As(err, &readOnly) {
+		return s, err
+	}
+	path, err := os.MkdirTemp("", "switchyard-")
+	if err != nil {
+		return nil, fmt.Errorf("staging: %w", err)
+	}
+	return &stage{home: h, path: path}, nil
+}
+
+func (s *stage) join(name string) string { return filepath.Join(s.path, name) }
+
+// discard removes the stage and whatever is still in it, the intent first: from
+// then on recovery has nothing to resolve.
+func (s *stage) discard() {
+	if s.keep {
+		s.lock.Unlock()
+		return
+	}
+	os.Remove(s.join(intentFile))
+	removeTree(s.path)
+	if s.lock != nil {
+		os.Remove(s.path + ".lock")
+		s.lock.Unlock()
+	}
 }
 
 // createLocked creates a file that must not exist, fills it and locks it. Another
@@ -84,108 +115,92 @@ func createLocked(path string, content []byte) (*flock.Flock, error) {
 		os.Remove(path)
 		return nil, err
 	}
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
-	ok, err := lock.TryLock()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fs.ErrExist
-	case err != nil:
+	lock, ok, err := lockExisting(path)
+	if err != nil {
 		os.Remove(path)
 		return nil, err
-	case ok:
-		mine, err1 := lock.Stat()
-		named, err2 := os.Lstat(path)
-		if err1 == nil && err2 == nil && os.SameFile(mine, named) {
-			return lock, nil
-		}
+	}
+	if !ok {
+		return nil, fs.ErrExist
+	}
+	return lock, nil
+}
+
+// lockExisting takes the lock of a file that exists. ok is false where another
+// process holds it, or where the file is gone or was replaced.
+func lockExisting(path string) (lock *flock.Flock, ok bool, err error) {
+	lock = flock.New(path, flock.SetFlag(os.O_RDWR))
+	ok, err = lock.TryLock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	mine, err1 := lock.Stat()
+	named, err2 := os.Lstat(path)
+	if err1 != nil || err2 != nil || !os.SameFile(mine, named) {
+		lock.Unlock()
+		return nil, false, nil
+	}
+	return lock, true, nil
+}
+
+// held reports whether a process holds the lock of a file. It reads only: several
+// processes that look at once do not take each other for the holder, and it works
+// on a read-only data directory.
+func held(path string) bool {
+	lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	ok, err := lock.TryRLock()
+	if ok {
 		lock.Unlock()
 	}
-	return nil, fs.ErrExist
+	return err == nil && !ok
 }
 
-func (s *stage) join(name string) string { return filepath.Join(s.path, name) }
-
-// discard removes the stage and whatever is still in it.
-func (s *stage) discard() {
-	removeTree(s.path)
-	os.Remove(s.path + ".lock")
-	s.lock.Unlock()
-}
-
-// removeTree removes a tree of read-only directories. What cannot be removed
-// stays for gc; nothing refers to it.
-func removeTree(path string) error {
-	filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			os.Chmod(p, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(path)
-}
-
-// sealDirectories makes every directory below root read-only, root excluded:
-// a directory must be writable while it is renamed into another parent.
-func sealDirectories(root string) error {
-	return filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() || p == root {
-			return err
-		}
-		return os.Chmod(p, 0o555)
-	})
-}
-
-// linkTree makes dst a hard-linked copy of the sealed tree src.
-func linkTree(src, dst string) error {
-	return filepath.WalkDir(src, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		target := dst + strings.TrimPrefix(p, src)
-		if d.IsDir() {
-			return os.Mkdir(target, 0o755)
-		}
-		return os.Link(p, target)
-	})
-}
+// lockWait bounds the wait for another process's changes.
+const lockWait = time.Minute
 
 // lockMutations serializes changes of store, plugins and quarantine between
-// processes. It waits for at most a minute, then reports Busy.
+// processes, and resolves what killed ones left, so that whoever holds the lock
+// finds the old state or the new state of every earlier change. It waits for at
+// most lockWait, then reports *Busy.
 func (h *Home) lockMutations(ctx context.Context) (unlock func(), err error) {
+	unlock, err = h.lockRaw(ctx, lockWait)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.resolveDead(ctx); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+func (h *Home) lockRaw(ctx context.Context, wait time.Duration) (unlock func(), err error) {
 	if err := h.ensure(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	l := flock.New(h.join(mutationLock))
-	ok, err := l.TryLockContext(ctx, 5*time.Millisecond)
+	_, err = l.TryLockContext(bounded, 4*time.Millisecond)
 	switch {
+	case err == nil:
+		return func() { l.Unlock() }, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, &Busy{What: "the data directory's install lock"}
-	case err != nil:
-		if isReadOnly(err) {
-			return nil, &ReadOnly{Path: h.path}
-		}
-		return nil, fmt.Errorf("data directory lock: %w", err)
-	case !ok:
-		return nil, &Busy{What: "the data directory's install lock"}
 	}
-	return func() { l.Unlock() }, nil
+	return nil, h.cannotWrite("data directory lock", err)
 }
 
-func (s *stage) writeIntent(in intent) error {
-	raw, err := json.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("intent: %w", err)
+// cannotWrite turns what the file system says to a write into *ReadOnly where the
+// data directory cannot be written at all.
+func (h *Home) cannotWrite(what string, err error) error {
+	if isReadOnly(err) {
+		return &ReadOnly{Path: h.path}
 	}
-	return os.WriteFile(s.join("intent"), raw, 0o600)
-}
-
-func readIntent(stagePath string) (intent, bool) {
-	var in intent
-	raw, err := os.ReadFile(filepath.Join(stagePath, "intent"))
-	if err != nil || json.Unmarshal(raw, &in) != nil {
-		return intent{}, false
-	}
-	return in, true
+	return fmt.Errorf("%s: %w", what, err)
 }

@@ -19,7 +19,7 @@ func exchangeTrees(a, b string) error {
 			return err
 		}
 	}
-	aside := a + ".previous"
+	aside := a + asideSuffix
 	if err := os.Rename(b, aside); err != nil {
 		return err
 	}

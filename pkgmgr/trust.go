@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"strings"
 
-	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
@@ -24,18 +23,15 @@ type Trusted struct {
 // Trust records that a person reviewed exactly the package that stands there now.
 // given is what the person read in the review: the package digest, or the
 // fingerprint where the package holds nothing but manifest and executable. The
-// plugin stays disabled.
+// plugin stays disabled. A package that was put below plugins/ by hand, or changed
+// there, comes into the store with that.
 func (h *Home) Trust(ctx context.Context, ref Ref, lock *Lock, given digest.Digest) (*Trusted, error) {
-	sel, err := h.selectPackage(ctx, ref, lock, lockGuides, "")
-	if err != nil {
-		return nil, err
-	}
 	unlock, err := h.lockMutations(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	c, where, err := h.survey(ctx, sel)
+	sel, c, where, err := h.surveyed(ctx, ref, lock)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +45,83 @@ func (h *Home) Trust(ctx context.Context, ref Ref, lock *Lock, given digest.Dige
 	if err := c.matches(given, where); err != nil {
 		return nil, err
 	}
+	if err := h.intoStore(ctx, c, where); err != nil {
+		return nil, err
+	}
+	replaced, err := h.damagedBefore(ctx, sel, c)
+	if err != nil {
+		return nil, err
+	}
 	out := &Trusted{ID: c.Manifest.ID, Version: c.Manifest.Version, Package: c.Package, Fingerprint: c.Fingerprint}
-	return out, h.state.Update(ctx, func(tx *state.Tx) error { return h.recordTrust(tx, sel, c, where, out) })
+	err = h.state.Update(ctx, func(tx *state.Tx) error {
+		if err := h.recordTrust(tx, sel, c, where, out); err != nil {
+			return err
+		}
+		if replaced {
+			if err := tx.RemoveInstall(sel.recorded); err != nil {
+				return err
+			}
+		}
+		return step("commit")
+	})
+	if err != nil {
+		return nil, h.cannotWrite("trust", err)
+	}
+	if replaced && exists(h.storePath(sel.recorded)) {
+		return out, h.dropTree(h.storePath(sel.recorded))
+	}
+	return out, nil
+}
+
+// damagedBefore reports whether the package that was recorded in this place was
+// changed into the one that is trusted now, so that nothing is left of it.
+func (h *Home) damagedBefore(ctx context.Context, sel *selection, c *Contents) (bool, error) {
+	if sel.dirName == "" || sel.recorded == "" || sel.recorded == c.Package {
+		return false, nil
+	}
+	intact, err := h.storeIntact(ctx, sel.recorded)
+	return err == nil && !intact, err
+}
+
+// intoStore puts the tree at where into the store, hard-linked, unless it stands
+// there intact already. What a crash leaves is a tree that nothing names.
+func (h *Home) intoStore(ctx context.Context, c *Contents, where string) error {
+	place := h.storePath(c.Package)
+	if where == place {
+		return nil
+	}
+	if intact, err := h.storeIntact(ctx, c.Package); err != nil || intact {
+		return err
+	}
+	if err := h.ensure(storeDir); err != nil {
+		return err
+	}
+	s, err := h.newStage()
+	if err != nil {
+		return err
+	}
+	defer s.discard()
+	if err := linkTree(where, s.join("tree")); err != nil {
+		return fmt.Errorf("staging: %w", err)
+	}
+	if err := sealDirectories(s.join("tree")); err != nil {
+		return fmt.Errorf("staging: %w", err)
+	}
+	found, err := hashPath(ctx, s.join("tree"))
+	if err != nil {
+		return err
+	}
+	if found != c.Package {
+		return &Integrity{What: "package digest", Expected: c.Package, Found: found, Where: where,
+			Causes: []string{"its files are being changed at this moment"}}
+	}
+	if err := syncTree(s.path); err != nil {
+		return fmt.Errorf("staging: sync: %w", err)
+	}
+	if err := h.putIntoStore(s, c.Package); err != nil {
+		return h.cannotWrite("store", errors.Join(err, putBack(s.join("altered"), place)))
+	}
+	return syncDirs(h.join(storeDir))
 }
 
 func (h *Home) recordTrust(tx *state.Tx, sel *selection, c *Contents, where string, out *Trusted) error {
@@ -59,27 +130,12 @@ func (h *Home) recordTrust(tx *state.Tx, sel *selection, c *Contents, where stri
 	if err != nil {
 		return err
 	}
-	intact := standing.Blocked(state.BlockChanged) == nil
-	if standing.Trust != nil && intact {
-		out.Already, out.Status = true, StatusTrusted
-		if standing.Enablement != nil {
-			out.Status = StatusEnabled
-		}
-		return nil
-	}
-	out.Status = StatusTrusted
 	recorded, err := optional(tx.Install(c.Package))
 	if err != nil {
 		return err
 	}
 	if recorded == nil { // put there by hand, or changed since it was installed
-		err := tx.PutInstall(state.Install{
-			Package: c.Package, Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint,
-			ID: c.Manifest.ID, Version: c.Manifest.Version, Name: c.Manifest.Name, Source: where,
-			InstalledAt: now, Files: len(c.Files), Bytes: c.Bytes,
-			Executable: c.Manifest.Executable, ManifestJSON: c.ManifestBytes,
-		})
-		if err != nil {
+		if err := tx.PutInstall(recordOf(c, where, now)); err != nil {
 			return err
 		}
 	}
@@ -89,6 +145,14 @@ func (h *Home) recordTrust(tx *state.Tx, sel *selection, c *Contents, where stri
 			return err
 		}
 	}
+	if standing.Trust != nil && standing.Blocked(state.BlockChanged) == nil {
+		out.Already, out.Status = true, StatusTrusted
+		if standing.Enablement != nil {
+			out.Status = StatusEnabled
+		}
+		return nil
+	}
+	out.Status = StatusTrusted
 	for _, kind := range []state.BlockKind{state.BlockUntrusted, state.BlockChanged} {
 		if err := tx.RemoveBlock(c.Package, kind); err != nil {
 			return err
@@ -127,8 +191,30 @@ func (c *Contents) matches(given digest.Digest, where string) error {
 	}}
 }
 
-// survey reads the package as it stands now: the default directory where the
-// selection has one, else the version in the store.
+// surveyed selects a package and reads it as it stands now. What an install got in
+// between of is selected again: a package that differs from its record was changed.
+func (h *Home) surveyed(ctx context.Context, ref Ref, lock *Lock) (*selection, *Contents, string, error) {
+	for try := 1; ; try++ {
+		sel, err := h.selectPackage(ctx, ref, lock, lockGuides, "")
+		if err != nil {
+			return nil, nil, "", err
+		}
+		c, where, err := h.survey(ctx, sel)
+		if err == nil && c.Package == sel.recorded || try == rehashTries {
+			return sel, c, where, err
+		}
+		now, nerr := h.currentDefault(ctx, sel)
+		if nerr != nil {
+			return nil, nil, "", nerr
+		}
+		if now.Package == sel.recorded && !errors.Is(err, fs.ErrNotExist) {
+			return sel, c, where, err
+		}
+	}
+}
+
+// survey reads the default directory where the selection has one, else the version
+// in the store.
 func (h *Home) survey(ctx context.Context, sel *selection) (*Contents, string, error) {
 	where := sel.path
 	if sel.dirName != "" && !sameInodes(sel.path, h.pluginPath(sel.dirName)) {
@@ -136,20 +222,6 @@ func (h *Home) survey(ctx context.Context, sel *selection) (*Contents, string, e
 	}
 	c, err := readTree(ctx, where)
 	return c, where, err
-}
-
-// readTree reads an installed tree whole.
-func readTree(ctx context.Context, path string) (*Contents, error) {
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return nil, fmt.Errorf("package: %w", err)
-	}
-	defer root.Close()
-	tree, err := archive.HashDir(ctx, root)
-	if err != nil {
-		return nil, err
-	}
-	return readContents(root, tree, path)
 }
 
 // Untrusted reports what Untrust and Disable did.
@@ -248,98 +320,4 @@ func (h *Home) RecordEnable(ctx context.Context, a *Approval, health state.Healt
 		return tx.AppendEvent(h.event(EventEnable, out.ID, out.Version, out.Package,
 			map[string]string{"scopes": strings.Join(names, " ")}))
 	})
-}
-
-// changed records that the files of a trusted package are not the reviewed ones:
-// it disables the package and revokes its grants. Because an install may just be
-// replacing the tree, it looks again while no install can.
-func (h *Home) changed(ctx context.Context, sel *selection, found digest.Digest) error {
-	refusal := &NeedsDecision{ID: sel.ref.ID, Version: sel.version(), Package: found, Status: StatusChanged,
-		Detail: fmt.Sprintf("its files are no longer the reviewed ones (reviewed %s)", sel.recorded)}
-	unlock, err := h.lockMutations(ctx)
-	var readOnly *ReadOnly
-	if errors.As(err, &readOnly) {
-		return refusal
-	}
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	current, err := h.currentDefault(ctx, sel)
-	if err != nil {
-		return err
-	}
-	if current != sel.recorded {
-		return &Superseded{ID: sel.ref.ID}
-	}
-	if intact, err := h.intact(ctx, sel); err != nil {
-		return err
-	} else if intact {
-		return &Superseded{ID: sel.ref.ID}
-	}
-	return errors.Join(refusal, h.markChanged(ctx, sel.recorded, sel.ref.ID, sel.version(), found))
-}
-
-// markChanged blocks a package digest and takes its grants.
-func (h *Home) markChanged(ctx context.Context, recorded digest.Digest, id, version string, found digest.Digest) error {
-	err := h.state.Update(ctx, func(tx *state.Tx) error {
-		standing, err := tx.Standing(recorded)
-		if err != nil || standing.Blocked(state.BlockChanged) != nil {
-			return err
-		}
-		if err := tx.RemoveEnablement(recorded); err != nil {
-			return err
-		}
-		b := state.Block{Package: recorded, Kind: state.BlockChanged, At: h.now().UTC(),
-			Detail: "its installed files were changed after the review"}
-		if err := tx.PutBlock(b); err != nil {
-			return err
-		}
-		return tx.AppendEvent(h.event(EventChanged, id, version, recorded, map[string]string{"found": string(found)}))
-	})
-	if isReadOnly(err) {
-		return nil
-	}
-	return err
-}
-
-// currentDefault returns what is recorded now for the selection's place.
-func (h *Home) currentDefault(ctx context.Context, sel *selection) (digest.Digest, error) {
-	if sel.dirName == "" {
-		return sel.recorded, nil
-	}
-	var now digest.Digest
-	err := h.state.View(ctx, func(tx *state.Tx) error {
-		def, err := optional(tx.Default(sel.dirName))
-		if def != nil {
-			now = def.Package
-		}
-		return err
-	})
-	return now, err
-}
-
-// intact reports whether the selection's files are the recorded ones.
-func (h *Home) intact(ctx context.Context, sel *selection) (bool, error) {
-	for _, p := range []string{sel.path, h.pluginPath(sel.dirName)} {
-		if sel.dirName == "" && p != sel.path {
-			continue
-		}
-		found, err := hashPath(ctx, p)
-		var refused *archive.Refusal
-		if errors.As(err, &refused) || errors.Is(err, os.ErrNotExist) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		if found != sel.recorded {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-func (h *Home) event(kind, id, version string, pkg digest.Digest, detail map[string]string) state.Event {
-	return state.Event{At: h.now().UTC(), Kind: kind, ID: id, Version: version, Package: pkg, Detail: detail}
 }

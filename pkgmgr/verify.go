@@ -3,12 +3,12 @@ package pkgmgr
 import (
 	"context"
 	"errors"
-	"os"
+	"io/fs"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
 
-	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
@@ -22,7 +22,7 @@ const (
 	Verified Verdict = "verified"
 	Unsigned Verdict = "unsigned" // digests are right, and nobody signed it
 	Skipped  Verdict = "skipped"
-	Failed  Verdict = "failed"
+	Failed   Verdict = "failed"
 )
 
 // Verification is what Verify found out about one package.
@@ -109,14 +109,16 @@ func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]tar
 		if dir, ok := defaults[in.Package]; ok {
 			t.mirror = h.pluginPath(dir)
 		}
-		if _, err := os.Lstat(t.path); err != nil {
-			if t.mirror == "" {
-				if h.checkDenied(t.subject) != nil {
-					continue // in quarantine
-				}
-				t.err = err
+		if !exists(t.path) {
+			switch {
+			case t.mirror != "" && exists(t.mirror):
+				t.path = t.mirror
+			case h.checkDenied(t.subject) != nil:
+				continue // in quarantine
+			default:
+				t.err = &Integrity{What: "package digest", Expected: t.want, Where: t.path,
+					Causes: []string{"the directory was removed by hand"}}
 			}
-			t.path = t.mirror
 		}
 		list = append(list, t)
 	}
@@ -166,7 +168,10 @@ func (h *Home) verifyOne(ctx context.Context, t target) Verification {
 		}
 		v.ID, v.Version, v.Package, t.subject = c.Manifest.ID, c.Manifest.Version, c.Package, c.subject()
 		v.Digests, v.Verdict, v.Reason = Skipped, Skipped, "it was put there by hand and never reviewed: there is no recorded digest"
-	} else if err := h.compareDigests(ctx, t); err != nil {
+	} else if err := h.compareDigests(ctx, t); errors.Is(err, errGone) {
+		v.Digests, v.Verdict, v.Reason = Skipped, Skipped, err.Error()
+		return v
+	} else if err != nil {
 		return fail(&v.Digests, err)
 	}
 	if err := h.checkDenied(t.subject); err != nil {
@@ -176,53 +181,74 @@ func (h *Home) verifyOne(ctx context.Context, t target) Verification {
 }
 
 // compareDigests hashes the store's tree and makes sure that the default directory
-// is the same one.
+// is the same one. A package that was removed meanwhile is errGone.
 func (h *Home) compareDigests(ctx context.Context, t target) error {
+	where := t.path
 	found, err := hashPath(ctx, t.path)
-	if err != nil {
+	if err == nil && found == t.want && t.mirror != "" && t.mirror != t.path && !sameInodes(t.path, t.mirror) {
+		where = t.mirror
+		found, err = hashPath(ctx, t.mirror)
+	}
+	if err == nil && found == t.want {
+		return nil
+	}
+	if moved, merr := h.movedOn(ctx, t, where); merr != nil {
+		return merr
+	} else if moved {
+		if where == t.path {
+			return errGone
+		}
+		return nil // the store's tree is intact, and another version is the default by now
+	}
+	if err != nil && !isFault(err) && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	where := t.path
-	if found == t.want && t.mirror != "" && t.mirror != t.path && !sameInodes(t.path, t.mirror) {
-		where = t.mirror
-		if found, err = hashPath(ctx, t.mirror); err != nil {
+	return errors.Join(&Integrity{What: "package digest", Expected: t.want, Found: found, Where: where,
+		Causes: []string{"files were changed after the install", "the disk is failing"}}, err)
+}
+
+// errGone says that a package was removed while it was being verified.
+var errGone = errors.New("it was removed meanwhile")
+
+// movedOn reports whether the records no longer say that the package stands at
+// where.
+func (h *Home) movedOn(ctx context.Context, t target, where string) (moved bool, err error) {
+	err = h.state.View(ctx, func(tx *state.Tx) error {
+		in, err := optional(tx.Install(t.want))
+		if err != nil {
 			return err
 		}
-	}
-	if found != t.want {
-		return &Integrity{What: "package digest", Expected: t.want, Found: found, Where: where,
-			Causes: []string{"files were changed after the install", "the disk is failing"}}
-	}
-	return nil
+		moved = in == nil
+		if where != t.mirror || t.mirror == "" {
+			return nil
+		}
+		def, err := optional(tx.Default(filepath.Base(t.mirror)))
+		moved = moved || def == nil || def.Package != t.want
+		return err
+	})
+	return moved || exists(h.quarantinePath(t.want)), err
 }
 
 // VerifyArchive checks an archive on its own: its digest where one is wanted, every
 // rule of extraction and manifest, and the local denials.
 func (h *Home) VerifyArchive(ctx context.Context, source string, want digest.Digest) (Verification, error) {
 	v := Verification{Where: source, Digests: Verified, Signature: Unsigned, Revocation: Verified, Verdict: Unsigned}
-	s, err := h.stageSource(ctx, source, want)
+	s, err := h.readSource(ctx, source, want)
 	if err == nil {
 		defer s.discard()
-		var root *os.Root
-		if root, err = os.OpenRoot(s.join("tree")); err == nil {
-			defer root.Close()
-			var c *Contents
-			if c, err = readContents(root, s.tree, source); err == nil {
-				v.ID, v.Version, v.Package = c.Manifest.ID, c.Manifest.Version, c.Package
-				subject := c.subject()
-				subject.Archive = s.archive
-				if err := h.checkDenied(subject); err != nil {
-					v.Revocation, v.Verdict, v.Err = Failed, Failed, err
-					return v, nil
-				}
-				return v, nil
+		var c *Contents
+		if c, err = s.contents(); err == nil {
+			v.ID, v.Version, v.Package = c.Manifest.ID, c.Manifest.Version, c.Package
+			subject := c.subject()
+			subject.Archive = s.archive
+			if err := h.checkDenied(subject); err != nil {
+				v.Revocation, v.Verdict, v.Err = Failed, Failed, err
 			}
+			return v, nil
 		}
 	}
-	var refused *archive.Refusal
-	var malformed *Malformed
 	var integrity *Integrity
-	if errors.As(err, &refused) || errors.As(err, &malformed) || errors.As(err, &integrity) {
+	if isFault(err) || errors.As(err, &integrity) {
 		v.Digests, v.Verdict, v.Err = Failed, Failed, err
 		return v, nil
 	}

@@ -1,0 +1,151 @@
+package pkgmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+)
+
+// changed is called when the files of a recorded package were found to be other
+// ones. Because an install may just be replacing the tree, it looks again while no
+// install can: it returns *Superseded where the files and the records fit after
+// all or belong to another install by now, and else records the change, which
+// disables the package and takes its grants, and returns *NeedsDecision.
+func (h *Home) changed(ctx context.Context, sel *selection, found digest.Digest, fault error) error {
+	refusal := &NeedsDecision{ID: sel.ref.ID, Version: sel.version(), Package: found, Status: StatusChanged,
+		Detail: fmt.Sprintf("its files are no longer the recorded ones (%s)", sel.recorded)}
+	if fault != nil {
+		refusal.Detail += ": " + fault.Error()
+	}
+	unlock, err := h.lockMutations(ctx)
+	var readOnly *ReadOnly
+	var busy *Busy
+	switch {
+	case errors.As(err, &readOnly):
+		return refusal // nobody can be replacing anything
+	case errors.As(err, &busy), ctx.Err() != nil:
+		return err
+	case err != nil:
+		return errors.Join(refusal, err)
+	}
+	defer unlock()
+	if fits, err := h.fits(ctx, sel); err != nil {
+		return err
+	} else if fits {
+		return &Superseded{ID: sel.ref.ID}
+	}
+	return errors.Join(refusal, h.markChanged(ctx, sel.recorded, sel.ref.ID, sel.version(), found))
+}
+
+// fits reports whether the selection's files are the recorded ones, or whether
+// something else is recorded in their place by now.
+func (h *Home) fits(ctx context.Context, sel *selection) (bool, error) {
+	now, err := h.currentDefault(ctx, sel)
+	if err != nil || now.Package != sel.recorded {
+		return err == nil, err
+	}
+	intact, err := holds(ctx, sel.path, sel.recorded)
+	if err != nil || !intact || sel.dirName == "" {
+		return intact, err
+	}
+	return h.mirrors(ctx, sel.dirName, sel.recorded)
+}
+
+// currentDefault returns what is recorded now for the selection's place.
+func (h *Home) currentDefault(ctx context.Context, sel *selection) (state.Default, error) {
+	if sel.dirName == "" {
+		return state.Default{Package: sel.recorded}, nil
+	}
+	var now state.Default
+	err := h.state.View(ctx, func(tx *state.Tx) error {
+		def, err := optional(tx.Default(sel.dirName))
+		if def != nil {
+			now = *def
+		}
+		return err
+	})
+	return now, err
+}
+
+// markChanged blocks a package digest that somebody had decided for, and takes its
+// grants. On a read-only data directory the refusal alone must do.
+func (h *Home) markChanged(ctx context.Context, recorded digest.Digest, id, version string, found digest.Digest) error {
+	err := h.state.Update(ctx, func(tx *state.Tx) error {
+		standing, err := tx.Standing(recorded)
+		if err != nil || standing.Blocked(state.BlockChanged) != nil {
+			return err
+		}
+		if favoured, err := isFavoured(tx, standing); err != nil || !favoured {
+			return err
+		}
+		if err := tx.RemoveEnablement(recorded); err != nil {
+			return err
+		}
+		b := state.Block{Package: recorded, Kind: state.BlockChanged, At: h.now().UTC(),
+			Detail: "its installed files were changed after the review"}
+		if err := tx.PutBlock(b); err != nil {
+			return err
+		}
+		return tx.AppendEvent(h.event(EventChanged, id, version, recorded, map[string]string{"found": string(found)}))
+	})
+	if isReadOnly(err) {
+		return nil
+	}
+	return err
+}
+
+// isFavoured reports whether a person or a project's lock decided for the package.
+func isFavoured(tx *state.Tx, s state.Standing) (bool, error) {
+	if s.Trust != nil || s.Enablement != nil {
+		return true, nil
+	}
+	approvals, err := tx.ProjectApprovals("")
+	for _, a := range approvals {
+		if a.Package == s.Package {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// rehashTries bounds how often a decision is looked at again because installs get
+// in between.
+const rehashTries = 5
+
+// Rehash reads the whole package again and compares it with what was trusted. It
+// is the only maker of an Approval, and refuses while another check is missing.
+func (d *Decision) Rehash(ctx context.Context) (*Approval, error) {
+	if d.passed != allChecks {
+		return nil, fmt.Errorf("internal error: rehash before every other check passed (%04b)", d.passed)
+	}
+	for try := 1; ; try++ {
+		a, err := d.home.rehash(ctx, d)
+		if err == nil {
+			return a, nil
+		}
+		var mismatch *Integrity
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = d.home.place(ctx, d.sel) // says why it is gone, or where it is now
+			if err == nil {
+				err = &Superseded{ID: d.sel.ref.ID}
+			}
+		case errors.As(err, &mismatch):
+			err = d.home.changed(ctx, d.sel, mismatch.Found, nil)
+		case isFault(err):
+			err = d.home.changed(ctx, d.sel, "", err)
+		}
+		var superseded *Superseded
+		if !errors.As(err, &superseded) || try == rehashTries {
+			return nil, err
+		}
+	}
+}
+
+func (h *Home) event(kind, id, version string, pkg digest.Digest, detail map[string]string) state.Event {
+	return state.Event{At: h.now().UTC(), Kind: kind, ID: id, Version: version, Package: pkg, Detail: detail}
+}

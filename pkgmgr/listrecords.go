@@ -1,0 +1,123 @@
+package pkgmgr
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+)
+
+// inQuarantine is the reason of a denial of which only the tree in quarantine is
+// left.
+const inQuarantine = "the package is in quarantine"
+
+// records is one consistent read of everything that a listing needs.
+type records struct {
+	defaults    map[string]state.Default // by directory name
+	standings   map[digest.Digest]state.Standing
+	seen        []state.Seen                            // by directory name
+	installs    map[digest.Digest]state.Install         // only where needed: see readRecords
+	approvals   map[digest.Digest]state.ProjectApproval // of the lock's project
+	quarantined []digest.Digest
+}
+
+// readRecords reads installs only for a listing that shows more than the default
+// versions, knows denials, or has packages in quarantine.
+func (h *Home) readRecords(ctx context.Context, l *listing) (*records, error) {
+	r := &records{}
+	var err error
+	if r.quarantined, err = h.quarantinedTrees(); err != nil {
+		return nil, err
+	}
+	return r, h.state.View(ctx, func(tx *state.Tx) (err error) {
+		defaults, err := tx.Defaults()
+		if err != nil {
+			return err
+		}
+		r.defaults = make(map[string]state.Default, len(defaults))
+		for _, d := range defaults {
+			r.defaults[d.Dir] = d
+		}
+		if r.standings, err = tx.Standings(); err != nil {
+			return err
+		}
+		if r.seen, err = tx.AllSeen(); err != nil {
+			return err
+		}
+		if l.lock != nil {
+			approvals, err := tx.ProjectApprovals(l.lock.Root)
+			if err != nil {
+				return err
+			}
+			r.approvals = make(map[digest.Digest]state.ProjectApproval, len(approvals))
+			for _, a := range approvals {
+				r.approvals[a.Package] = a
+			}
+		}
+		if !l.all && l.lock == nil && len(l.denials) == 0 && len(r.quarantined) == 0 {
+			return nil
+		}
+		installs, err := tx.Installs()
+		r.installs = make(map[digest.Digest]state.Install, len(installs))
+		for _, in := range installs {
+			r.installs[in.Package] = in
+		}
+		return err
+	})
+}
+
+// differ reports whether the record of one of the directories is another one in o.
+func (r *records) differ(o *records, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(name string) bool { return r.defaults[name] != o.defaults[name] })
+}
+
+// quarantined lists what was revoked and moved away. Of a tree that cannot be read
+// at least the digest is known.
+func (h *Home) quarantined(r *records) ([]Info, error) {
+	trees := r.quarantined
+	if trees == nil {
+		var err error
+		if trees, err = h.quarantinedTrees(); err != nil {
+			return nil, err
+		}
+	}
+	var list []Info
+	for _, d := range trees {
+		info := Info{ID: d.DirName(), Path: h.quarantinePath(d), Package: d, Recorded: d, Status: StatusRevoked,
+			Denial: &Denial{Digest: d, Reason: inQuarantine}}
+		if note, err := readQuarantineNote(info.Path); err == nil {
+			info.Denial = &note.Denial
+			info.ID, info.Version, info.Fingerprint = note.Subject.ID, note.Subject.Version, note.Subject.Fingerprint
+		}
+		if root, err := openTree(info.Path); err == nil {
+			if m, _, err := readManifest(root, info.Path); err == nil {
+				info.ID, info.Name, info.Version, info.Requested = m.ID, m.Name, m.Version, m.RequestedScopes
+			}
+			root.Close()
+		}
+		if in, ok := r.installs[d]; ok {
+			info.ID, info.Name, info.Version, info.Fingerprint = in.ID, in.Name, in.Version, in.Fingerprint
+			info.InstalledAt, info.Source = in.InstalledAt, in.Source
+		}
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// quarantinedTrees returns the digests that the names in quarantine say, sorted.
+func (h *Home) quarantinedTrees() ([]digest.Digest, error) {
+	names, err := readNames(h.join(quarantineDir))
+	if err != nil {
+		return nil, fmt.Errorf("quarantine: %w", err)
+	}
+	var list []digest.Digest
+	for _, name := range names {
+		if d, err := digest.ParseDirName(name); err == nil {
+			list = append(list, d)
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}

@@ -1,0 +1,177 @@
+package pkgmgr
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/switchyard-plugins/switchyard/lockfile"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+)
+
+// PackResult is what Pack wrote.
+type PackResult struct {
+	Path     string
+	Archive  digest.Digest
+	Contents *Contents
+}
+
+// Pack writes a directory as a deterministic archive, once every rule that an
+// install applies is met. With out "" the file is named after the package in the
+// working directory; platform "" means the executable's own. The archive itself is
+// never packed, where it lies in the directory.
+func (h *Home) Pack(ctx context.Context, dir, out, platform string) (*PackResult, error) {
+	likely := out
+	if likely == "" {
+		likely, _ = nameFor(dir, platform) // what is wrong with it is told below
+	}
+	s, err := h.readSource(ctx, dir, "", omitted(dir, likely)...)
+	if err != nil {
+		return nil, err
+	}
+	defer s.discard()
+	if s.archive != "" {
+		return nil, &Malformed{Where: dir, File: ".", Err: errNotDirectory}
+	}
+	c, err := s.contents()
+	if err != nil {
+		return nil, err
+	}
+	if out == "" {
+		if out, err = archiveName(c.Manifest.ID, c.Manifest.Version, c.Manifest.Executable, c.Head.Platform, platform); err != nil {
+			return nil, err
+		}
+	}
+	format, err := archive.FormatOf(out)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := os.OpenRoot(s.join("tree"))
+	if err != nil {
+		return nil, fmt.Errorf("staging: %w", err)
+	}
+	defer tree.Close()
+	// The temporary file's ending is the archive's, so that whatever ignores
+	// archives ignores it, too.
+	tmp, err := os.CreateTemp(filepath.Dir(out), ".switchyard-*-"+filepath.Base(out))
+	if err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	defer os.Remove(tmp.Name())
+	tmp.Close()
+	sum, packed, err := packTo(ctx, tree, tmp.Name(), format, c.Manifest.Executable)
+	if err != nil {
+		return nil, err
+	}
+	if packed != c.Package {
+		return nil, &Integrity{What: "package digest", Expected: c.Package, Found: packed, Where: dir,
+			Causes: []string{"its files are being changed at this moment"}}
+	}
+	if err := os.Chmod(tmp.Name(), 0o644); err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	if err := os.Rename(tmp.Name(), out); err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	return &PackResult{Path: out, Archive: sum, Contents: c}, syncDirs(filepath.Dir(out))
+}
+
+// omitted returns what CopyDir must leave out of dir: the archive being written,
+// as a path below dir, if it lies there.
+func omitted(dir, out string) []string {
+	if out == "" {
+		return nil
+	}
+	abs := func(p string) (string, error) {
+		p, err := filepath.Abs(p)
+		if err != nil {
+			return "", err
+		}
+		return filepath.EvalSymlinks(p)
+	}
+	root, err1 := abs(dir)
+	parent, err2 := abs(filepath.Dir(out))
+	if err1 != nil || err2 != nil {
+		return nil
+	}
+	rel, err := filepath.Rel(root, filepath.Join(parent, filepath.Base(out)))
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return nil
+	}
+	return []string{filepath.ToSlash(rel)}
+}
+
+// nameFor is the archive's name for the package that stands in dir, from its
+// manifest and the head of its executable alone.
+func nameFor(dir, platform string) (string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	m, _, err := readManifest(root, dir)
+	if err != nil {
+		return "", err
+	}
+	head, err := readHead(root, m.Executable)
+	if err != nil {
+		return "", err
+	}
+	return archiveName(m.ID, m.Version, m.Executable, head.Platform, platform)
+}
+
+// archiveName is <id>-<version>[-os-arch].tar.zst. own is the executable's
+// platform; a script's archive names none unless asked to.
+func archiveName(id, version, executable, own, asked string) (string, error) {
+	if asked == "" {
+		asked = own
+	}
+	name := id + "-" + version
+	if asked != "" && asked != lockfile.Any {
+		if err := lockfile.CheckPlatform(asked); err != nil {
+			return "", err
+		}
+		if own != "" && own != lockfile.Any && asked != own {
+			return "", &WrongPlatform{Where: executable, Want: asked, Found: own}
+		}
+		name += "-" + strings.ReplaceAll(asked, "/", "-")
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return r > 0x7e || r <= ' ' || strings.ContainsRune(`/\:*?"<>|`, r) }) {
+		return "", &Unnamable{Version: version}
+	}
+	return name + ".tar.zst", nil
+}
+
+// Unnamable says that a version cannot be part of a file name, so that the archive
+// must be named by the user.
+type Unnamable struct{ Version string }
+
+func (e *Unnamable) Error() string {
+	return fmt.Sprintf("version %q cannot be part of a file name", e.Version)
+}
+
+// packTo writes dir as an archive to the file out, and returns the digests of the
+// archive and of what it holds.
+func packTo(ctx context.Context, dir *os.Root, out string, format archive.Format, executable string) (sum, packed digest.Digest, err error) {
+	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return "", "", fmt.Errorf("pack: %w", err)
+	}
+	defer f.Close()
+	h := newHashWriter(f)
+	tree, err := archive.Pack(ctx, dir, h, format, archive.Options{Executable: path.Clean(executable)})
+	if err != nil {
+		return "", "", err
+	}
+	if packed, err = tree.Package(); err != nil {
+		return "", "", err
+	}
+	if err := f.Sync(); err != nil {
+		return "", "", fmt.Errorf("pack: %w", err)
+	}
+	return h.digest(), packed, f.Close()
+}

@@ -1,0 +1,286 @@
+package pkgmgr
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	pathpkg "path"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+)
+
+// exists reports whether something stands at path, whatever it is.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// isDirectory reports whether path itself, and not what a link there names, is a
+// directory.
+func isDirectory(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
+}
+
+// openTree opens the directory of a package. A link in its place is refused: what
+// it names can be changed without the link changing.
+func openTree(path string) (*os.Root, error) {
+	for {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			return nil, &Malformed{Where: path, File: ".", Err: errNotDirectory}
+		}
+		root, err := os.OpenRoot(path)
+		if err != nil {
+			return nil, unreadable(path, err)
+		}
+		opened, err := root.Stat(".")
+		if err == nil && os.SameFile(info, opened) {
+			return root, nil
+		}
+		root.Close()
+		if err != nil {
+			return nil, unreadable(path, err)
+		}
+		// It was exchanged between the two looks; the next one decides.
+	}
+}
+
+var errNotDirectory = errors.New("is not a directory")
+
+// unreadable makes a package's fault of a file that may not be read: such a
+// package cannot be hashed, reviewed or run.
+func unreadable(where string, err error) error {
+	var at *fs.PathError
+	if errors.Is(err, fs.ErrPermission) && errors.As(err, &at) {
+		return &Malformed{Where: where, File: at.Path, Err: at.Err}
+	}
+	return err
+}
+
+// readTree reads an installed tree whole.
+func readTree(ctx context.Context, path string) (*Contents, error) {
+	root, err := openTree(path)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	tree, err := archive.HashDir(ctx, root)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return readContents(root, tree, path)
+}
+
+// hashPath returns the package digest of the tree at path, as it is now.
+func hashPath(ctx context.Context, path string) (digest.Digest, error) {
+	root, err := openTree(path)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	tree, err := archive.HashDir(ctx, root)
+	if err != nil {
+		return "", unreadable(path, err)
+	}
+	if tree.NoModes { // the manifest says which file is executable
+		m, _, err := readManifest(root, path)
+		if err != nil {
+			return "", err
+		}
+		tree.MarkExecutable(pathpkg.Clean(m.Executable))
+	}
+	return tree.Package()
+}
+
+// isFault reports whether err says that a package breaks a rule, rather than that
+// it could not be read to the end.
+func isFault(err error) bool {
+	var refused *archive.Refusal
+	var malformed *Malformed
+	return errors.As(err, &refused) || errors.As(err, &malformed)
+}
+
+// holds reports whether the tree at path has the digest d. A tree that is missing
+// or breaks a rule has not.
+func holds(ctx context.Context, path string, d digest.Digest) (bool, error) {
+	found, err := hashPath(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) || isFault(err) {
+		return false, nil
+	}
+	return err == nil && found == d, err
+}
+
+// storeIntact reports whether store/<digest> exists and still has that digest.
+func (h *Home) storeIntact(ctx context.Context, d digest.Digest) (bool, error) {
+	return holds(ctx, h.storePath(d), d)
+}
+
+// mirrors reports whether plugins/<dirName> holds exactly the files of the store's
+// tree d: the same inodes, or on a file system without hard links the same bytes.
+func (h *Home) mirrors(ctx context.Context, dirName string, d digest.Digest) (bool, error) {
+	if sameInodes(h.storePath(d), h.pluginPath(dirName)) {
+		return true, nil
+	}
+	return holds(ctx, h.pluginPath(dirName), d)
+}
+
+// sameInodes reports whether b has exactly the files and directories of a, each
+// file being the same inode. It reads no file.
+func sameInodes(a, b string) bool {
+	n := 0
+	err := filepath.WalkDir(a, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		n++
+		mine, err := os.Lstat(p)
+		if err != nil {
+			return err
+		}
+		other, err := os.Lstat(b + p[len(a):])
+		if err != nil {
+			return err
+		}
+		if mine.IsDir() != other.IsDir() || !mine.IsDir() && !os.SameFile(mine, other) {
+			return fs.ErrInvalid
+		}
+		return nil
+	})
+	if err != nil || n == 0 {
+		return false
+	}
+	m := 0
+	err = filepath.WalkDir(b, func(_ string, _ fs.DirEntry, err error) error { m++; return err })
+	return err == nil && n == m
+}
+
+// moveTree renames a sealed tree into another parent directory: its top must be
+// writable while it moves. What is no directory is renamed as it is.
+func moveTree(from, to string) error {
+	info, err := os.Lstat(from)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return os.Rename(from, to)
+	}
+	if err := os.Chmod(from, 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return os.Chmod(to, 0o555)
+}
+
+// putBack moves a tree from a stage to where it came from, unless it never left.
+func putBack(staged, place string) error {
+	if !exists(staged) || exists(place) {
+		return nil
+	}
+	return moveTree(staged, place)
+}
+
+// mendExchange completes an exchange that was made of several renames and was
+// interrupted between them, see exchangeTrees.
+func mendExchange(next, dir string) error {
+	aside := next + asideSuffix
+	switch {
+	case !exists(aside):
+		return nil
+	case exists(dir):
+		return os.Rename(aside, next)
+	}
+	return os.Rename(aside, dir)
+}
+
+// asideSuffix names what an exchange of several renames moves out of the way.
+const asideSuffix = ".previous"
+
+// removeTree removes a tree of read-only directories.
+func removeTree(path string) error {
+	filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			os.Chmod(p, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
+}
+
+// sealDirectories makes every directory below root read-only, root excluded:
+// a directory must be writable while it is renamed into another parent.
+func sealDirectories(root string) error {
+	return filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || p == root {
+			return err
+		}
+		return os.Chmod(p, 0o555)
+	})
+}
+
+// linkTree makes dst a hard-linked copy of the tree src, with directories of its
+// own; on a file system without hard links, or for a file that has as many links
+// as it can have, a copy.
+func linkTree(src, dst string) error {
+	return filepath.WalkDir(src, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := dst + strings.TrimPrefix(p, src)
+		if d.IsDir() {
+			return os.Mkdir(target, 0o755)
+		}
+		if !d.Type().IsRegular() {
+			return &Malformed{Where: src, File: p, Err: errors.New("is neither a file nor a directory")}
+		}
+		err = os.Link(p, target)
+		if noLinks(err) {
+			err = copyFile(p, target)
+		}
+		return err
+	})
+}
+
+func noLinks(err error) bool {
+	for _, errno := range [...]syscall.Errno{syscall.EPERM, syscall.EMLINK, syscall.EXDEV, syscall.ENOSYS} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return errors.Is(err, errors.ErrUnsupported)
+}
+
+func copyFile(src, dst string) error {
+	in, err := os.Open(src)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err == nil {
+		err = out.Chmod(info.Mode().Perm())
+	}
+	if cerr := out.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

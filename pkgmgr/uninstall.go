@@ -1,0 +1,204 @@
+package pkgmgr
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+)
+
+// Removed is one package that Uninstall or GC removed.
+type Removed struct {
+	ID, Version string
+	Package     digest.Digest
+	Path        string
+	Bytes       int64
+}
+
+// Uninstall removes a package: every version where ref names none, else that one.
+// Trust and grants of what is removed are forgotten; archives stay until GC. A
+// package that is running is *Busy, and nothing is removed.
+func (h *Home) Uninstall(ctx context.Context, ref Ref) ([]Removed, error) {
+	unlock, err := h.lockMutations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	holdings, err := h.holdings(ctx, ref.ID)
+	if err != nil {
+		return nil, err
+	}
+	var going []holding
+	var removed []Removed
+	var dirs []string
+	for _, p := range holdings {
+		if !ref.names(p.Subject) {
+			continue
+		}
+		if id, ok := h.inUse(p.Subject.Package); ok {
+			return nil, &Busy{What: p.Subject.ID + " " + p.Subject.Version, Operation: id}
+		}
+		r := Removed{ID: p.Subject.ID, Version: p.Subject.Version, Package: p.Subject.Package, Path: h.pluginPath(p.Dir)}
+		if r.Package != "" && exists(h.storePath(r.Package)) {
+			r.Path = h.storePath(r.Package)
+		}
+		r.Bytes = treeBytes(r.Path)
+		going, removed = append(going, p), append(removed, r)
+		if p.Dir != "" {
+			dirs = append(dirs, p.Dir)
+		}
+	}
+	if len(dirs) > 1 {
+		return nil, h.claimed(ref.ID, dirs) // which of them is meant is not for a program to say
+	}
+	if len(going) == 0 {
+		return nil, h.notFound(ctx, ref)
+	}
+	return removed, h.remove(ctx, going)
+}
+
+// names reports whether the reference means the package.
+func (r Ref) names(s subject) bool {
+	return r.ID == s.ID && (r.Version == "" || r.Version == s.Version) && (r.Digest == "" || r.Digest == s.Package)
+}
+
+// remove moves packages out of sight, forgets them in one transaction, and deletes
+// them.
+func (h *Home) remove(ctx context.Context, going []holding) error {
+	s, err := h.newStage()
+	if err != nil {
+		return err
+	}
+	defer s.discard()
+	in := intent{Action: actRemove, Packages: going}
+	if err := s.writeIntent(in); err != nil {
+		return h.cannotWrite("uninstall", err)
+	}
+	if err := s.syncIntent(); err != nil {
+		return h.cannotWrite("uninstall", err)
+	}
+	err = h.removeSteps(s, going)
+	if err == nil {
+		err = h.state.Update(context.WithoutCancel(ctx), func(tx *state.Tx) error {
+			for _, p := range going {
+				if err := h.forgetPackage(tx, p); err != nil {
+					return err
+				}
+			}
+			return step("commit")
+		})
+	}
+	if err == nil {
+		return nil
+	}
+	if h.settleRemove(context.WithoutCancel(ctx), s, in) != nil {
+		s.keep = true
+	}
+	return h.cannotWrite("uninstall", err)
+}
+
+// removalPlaces names, for the i-th package, what is moved and where to.
+func (h *Home) removalPlaces(s *stage, i int, p holding) [][2]string {
+	var moves [][2]string
+	if p.Dir != "" {
+		moves = append(moves, [2]string{h.pluginPath(p.Dir), s.join(fmt.Sprintf("plugin-%d", i))})
+	}
+	if p.Subject.Package != "" {
+		moves = append(moves, [2]string{h.storePath(p.Subject.Package), s.join(fmt.Sprintf("store-%d", i))})
+	}
+	return moves
+}
+
+// removeSteps moves what is still there.
+func (h *Home) removeSteps(s *stage, going []holding) error {
+	for i, p := range going {
+		for _, m := range h.removalPlaces(s, i, p) {
+			if !exists(m[0]) {
+				continue
+			}
+			if err := step("remove"); err != nil {
+				return err
+			}
+			if err := moveTree(m[0], m[1]); err != nil {
+				return err
+			}
+		}
+	}
+	return h.syncPlaces()
+}
+
+// settleRemove puts everything back while a record of it is left, and else takes
+// away what is left on disk.
+func (h *Home) settleRemove(ctx context.Context, s *stage, in intent) error {
+	recorded := false
+	err := h.state.View(ctx, func(tx *state.Tx) error {
+		for _, p := range in.Packages {
+			rec, err := optional(tx.Install(p.Subject.Package))
+			if err != nil {
+				return err
+			}
+			def, err := optional(tx.Default(p.Dir))
+			if err != nil {
+				return err
+			}
+			recorded = recorded || rec != nil || p.Dir != "" && def != nil
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !recorded {
+		return h.removeSteps(s, in.Packages)
+	}
+	for i, p := range in.Packages {
+		for _, m := range h.removalPlaces(s, i, p) {
+			if err := putBack(m[1], m[0]); err != nil {
+				return err
+			}
+		}
+	}
+	return h.syncPlaces()
+}
+
+// forgetPackage removes what is recorded about a package that goes. Decisions
+// against it stay: they hold again when the same bytes come back.
+func (h *Home) forgetPackage(tx *state.Tx, p holding) error {
+	if p.Dir != "" {
+		if err := tx.RemoveDefault(p.Dir); err != nil {
+			return err
+		}
+		if err := tx.RemoveSeen(p.Dir); err != nil {
+			return err
+		}
+	}
+	if pkg := p.Subject.Package; pkg != "" {
+		for _, forget := range []func(digest.Digest) error{tx.RemoveInstall, tx.RemoveTrust, tx.RemoveEnablement} {
+			if err := forget(pkg); err != nil {
+				return err
+			}
+		}
+		if err := removeApprovals(tx, pkg); err != nil {
+			return err
+		}
+	}
+	return tx.AppendEvent(h.event(EventUninstall, p.Subject.ID, p.Subject.Version, p.Subject.Package, nil))
+}
+
+// removeApprovals forgets what the locks of projects approved for a package.
+func removeApprovals(tx *state.Tx, pkg digest.Digest) error {
+	approvals, err := tx.ProjectApprovals("")
+	if err != nil {
+		return err
+	}
+	for _, a := range approvals {
+		if a.Package != pkg {
+			continue
+		}
+		if err := tx.RemoveProjectApproval(a.Root, pkg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
