@@ -166,7 +166,7 @@ func (w *hashWalk) open(d *os.Root, name, path string) error {
 // readDir returns the entries of d in no order, and no more than it takes to
 // see that there are more than most.
 func readDir(d *os.Root, most int) ([]fs.DirEntry, error) {
-	f, err := d.Open(".")
+	f, err := d.OpenFile(".", os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil, err
 	}

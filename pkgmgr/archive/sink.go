@@ -208,7 +208,7 @@ func (w *worker) write(j job) error {
 	if executable {
 		perm = 0o555
 	}
-	out, err := j.dir.root.OpenFile(j.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	out, err := j.dir.root.OpenFile(j.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, perm)
 	if err != nil {
 		return err
 	}
