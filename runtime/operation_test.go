@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -221,6 +223,47 @@ func TestTooLarge(t *testing.T) {
 		t.Errorf("health %+v, effects %q", health, w.effects())
 	}
 	w.wantNothingLeft()
+}
+
+// TestUnrecorded takes the database away while a call runs: the caller learns what the
+// plugin answered and that it is not recorded, and the next command makes the best of it.
+func TestUnrecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, allScopes...)
+	w.makeGate()
+	database, aside := filepath.Join(w.data, "state.db"), filepath.Join(w.dir, "aside")
+	for _, option := range []string{gate, "crash"} {
+		w.work(gate, option)
+		p := w.begin(operation("key-"+option, "{}"))
+		w.awaitReached()
+		id := w.newest().ID
+		w.must(os.Rename(database, aside))
+		w.letGo()
+		result, err := p.wait()
+		var unrecorded *runtime.Unrecorded
+		if !errors.As(err, &unrecorded) || unrecorded.Call != id || !errors.Is(err, state.ErrMissing) {
+			t.Errorf("%s: %v", option, err)
+		}
+		var failed *runtime.Failed
+		if crashed := option == "crash"; crashed != errors.As(err, &failed) || crashed != (result == nil) {
+			t.Errorf("%s: %+v, %v", option, result, err)
+		}
+		w.must(os.Rename(aside, database))
+		if op := w.newest(); op.State != state.Running {
+			t.Errorf("%s: recorded %+v", option, op)
+		}
+		if n, err := w.host.Recover(t.Context()); n != 0 || err != nil {
+			t.Errorf("%s: %d, %v", option, n, err)
+		}
+		if op := w.newest(); op.ID != id || op.State != state.Abandoned || op.EffectState != state.EffectUnknown {
+			t.Errorf("%s: recorded %+v", option, op)
+		}
+		var outcome *pkgmgr.Outcome
+		if _, err := w.run(operation("key-"+option, "{}")); !errors.As(err, &outcome) {
+			t.Errorf("%s: run again with the key: %v", option, err)
+		}
+		w.wantNothingLeft()
+	}
 }
 
 // TestLogs holds that the newest 1,000 lines of stderr are kept, redacted, over all

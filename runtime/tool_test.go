@@ -14,7 +14,6 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/runtime"
-	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
 
 const toolVariable = "TEST_TOOL"
@@ -27,8 +26,10 @@ type job struct {
 	Data    string
 	Request runtime.Request
 	Source  string // of install
+	Times   int    // of install
 	ID      string // of cancel
 	Wait    bool   // after the beginning, for the end of stdin
+	Group   bool   // in a process group of its own; see package process, whose Start must not run meanwhile
 }
 
 // An answer is what a job came to.
@@ -43,11 +44,12 @@ type answer struct {
 	Stopped   bool
 }
 
-// A tool is a process that does a job, in a process group of its own.
+// A tool is a process that does a job.
 type tool struct {
 	t   testing.TB
 	cmd *exec.Cmd
 	in  io.WriteCloser
+	at  *os.File // ends when the first interrupt was seen
 	out bytes.Buffer
 	log bytes.Buffer
 }
@@ -62,12 +64,17 @@ func (w *world) start(j job) *tool {
 	w.must(err)
 	k := &tool{t: w.t, cmd: exec.Command(must(os.Executable()))}
 	k.cmd.Env = append(os.Environ(), toolVariable+"="+string(spec))
-	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: j.Group}
 	k.cmd.Stdout, k.cmd.Stderr = &k.out, &k.log
 	k.in, err = k.cmd.StdinPipe()
 	w.must(err)
+	at, theirs, err := os.Pipe()
+	w.must(err)
+	k.at, k.cmd.ExtraFiles = at, []*os.File{theirs}
 	w.must(k.cmd.Start())
+	theirs.Close()
 	w.t.Cleanup(func() {
+		at.Close()
 		if k.cmd.ProcessState == nil {
 			k.cmd.Process.Kill()
 			k.cmd.Wait()
@@ -75,6 +82,9 @@ func (w *world) start(j job) *tool {
 	})
 	return k
 }
+
+// awaitInterrupted returns when the tool has seen the first interrupt.
+func (k *tool) awaitInterrupted() { io.Copy(io.Discard, k.at) }
 
 // answer waits for the tool's end.
 func (k *tool) answer() (a answer) {
@@ -140,11 +150,13 @@ func (j job) perform(a *answer) error {
 		}
 		return err
 	case "install":
-		_, err = home.Install(ctx, j.Source, pkgmgr.InstallOptions{Default: pkgmgr.DefaultReplace})
+		for range j.Times {
+			if _, err := home.Install(ctx, j.Source, pkgmgr.InstallOptions{Default: pkgmgr.DefaultReplace}); err != nil {
+				return err
+			}
+		}
 	case "cancel":
 		_, err = home.CancelOperation(ctx, j.ID, "another process")
-	case "enable":
-		_, err = host.Enable(ctx, sample, nil, []manifest.Scope{scopeMetadata})
 	}
 	return err
 }
@@ -154,11 +166,13 @@ func (j job) perform(a *answer) error {
 func interruptible() (context.Context, <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	force := make(chan struct{})
+	syscall.CloseOnExec(3)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt)
 	go func() {
 		<-signals
 		cancel()
+		os.NewFile(3, "interrupted").Close()
 		<-signals
 		close(force)
 	}()

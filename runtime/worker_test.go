@@ -104,7 +104,9 @@ func workerMain() {
 	}()
 	if k.has("slow-start") {
 		k.reached()
-		k.wait(context.Background())
+		if err := k.wait(context.Background()); err != nil {
+			panic(err)
+		}
 	}
 	plugin.Main(plugin.MustParseManifest(document), k)
 }
