@@ -1,6 +1,11 @@
 package commands
 
-import "github.com/switchyard-plugins/switchyard/schemas/digest"
+import (
+	"errors"
+
+	"github.com/switchyard-plugins/switchyard/lockfile"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+)
 
 // What details hold, by error code.
 type (
@@ -131,3 +136,28 @@ type (
 		Operation string `json:"operation"`
 	}
 )
+
+func faultDetails(err error) any {
+	d := invalidDetails{Faults: []faultData{}}
+	var faults lockfile.Faults
+	if errors.As(err, &faults) {
+		for _, s := range faults {
+			d.Faults = append(d.Faults, faultData{s.File, s.Line, s.Column, s.Message})
+		}
+	}
+	return d
+}
+
+// furtherFaults leaves the first fault as the message and returns the others.
+func furtherFaults(err error, f *failure) []string {
+	var faults lockfile.Faults
+	if !errors.As(err, &faults) {
+		return nil
+	}
+	f.message = faults[0].Error()
+	more := make([]string, 0, len(faults)-1)
+	for _, fault := range faults[1:] {
+		more = append(more, fault.Error())
+	}
+	return more
+}

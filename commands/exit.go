@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
@@ -164,17 +163,6 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 	return true
 }
 
-// integrityHint is the command that looks at what is there.
-func (in *invocation) integrityHint(e *pkgmgr.Integrity) string {
-	if in.subject != "" {
-		return in.next("review", in.subject)
-	}
-	if e.What == "archive digest" {
-		return in.next("review", e.Where)
-	}
-	return in.next("verify")
-}
-
 // classifyCall knows what can happen to a running plugin, and interrupts.
 func (in *invocation) classifyCall(err error, f *failure) bool {
 	var (
@@ -290,37 +278,6 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 	return true
 }
 
-// moreScopes is the command that grants a scope beside those that are granted:
-// enable replaces what was granted before.
-func (in *invocation) moreScopes(id string, scope manifest.Scope) string {
-	scopes := []manifest.Scope{scope}
-	if ref, err := pkgmgr.ParseRef(in.subjectOr(id)); err == nil {
-		if infos, err := in.named(ref); err == nil {
-			scopes = slices.Concat(infos[0].Granted, scopes)
-		}
-	}
-	return in.enableCommandLine(in.subjectOr(id), scopes)
-}
-
-func (in *invocation) missingHint(e *pkgmgr.NotFound) string {
-	switch e.Kind {
-	case "plugin", "version":
-		if len(e.Near) > 0 {
-			return in.next("show", e.Near[0])
-		}
-		return in.next("list")
-	case "operation":
-		return in.next("operations", "list")
-	case "project":
-		return in.next("project", "list")
-	case "revocation":
-		if len(e.Near) > 0 {
-			return in.next("unrevoke", e.Near[0])
-		}
-	}
-	return ""
-}
-
 // classifyLock knows the lockfile and the project's other file.
 func (in *invocation) classifyLock(err error, f *failure) bool {
 	var (
@@ -386,31 +343,6 @@ func (in *invocation) classifyLock(err error, f *failure) bool {
 	return true
 }
 
-func faultDetails(err error) any {
-	d := invalidDetails{Faults: []faultData{}}
-	var faults lockfile.Faults
-	if errors.As(err, &faults) {
-		for _, s := range faults {
-			d.Faults = append(d.Faults, faultData{s.File, s.Line, s.Column, s.Message})
-		}
-	}
-	return d
-}
-
-// furtherFaults leaves the first fault as the message and returns the others.
-func furtherFaults(err error, f *failure) []string {
-	var faults lockfile.Faults
-	if !errors.As(err, &faults) {
-		return nil
-	}
-	f.message = faults[0].Error()
-	more := make([]string, 0, len(faults)-1)
-	for _, fault := range faults[1:] {
-		more = append(more, fault.Error())
-	}
-	return more
-}
-
 // classifyState knows the data directory and its database.
 func (in *invocation) classifyState(err error, f *failure) bool {
 	var (
@@ -449,54 +381,3 @@ func (in *invocation) classifyState(err error, f *failure) bool {
 	}
 	return true
 }
-
-// again returns the command line as it was typed, with more flags.
-func (in *invocation) again(more ...string) string {
-	words := append([]string{in.env.Program}, in.env.Args...)
-	if i := slices.Index(words, "--"); i >= 0 {
-		return render.Command(slices.Concat(words[:i], more, words[i:])...)
-	}
-	return render.Command(append(words, more...)...)
-}
-
-// subjectOr returns the plugin as the user named it, else id.
-func (in *invocation) subjectOr(id string) string {
-	if in.subject != "" {
-		return in.subject
-	}
-	return id
-}
-
-// A usageError says that the command line cannot be understood.
-type usageError struct {
-	message  string
-	hint     []string // arguments of the command that helps; nil: none
-	overview bool     // show the list of commands
-}
-
-func (e *usageError) Error() string { return e.message }
-
-// usage returns a usage error of the command.
-func (in *invocation) usage(format string, args ...any) error {
-	return &usageError{message: fmt.Sprintf(format, args...), hint: []string{"help", in.entry.name}}
-}
-
-// An unaskedError says that a person would have to be asked and nobody is there.
-type unaskedError struct {
-	question string
-	instead  string // the command that does it without a question
-}
-
-func (e *unaskedError) Error() string { return e.question }
-
-// findings are a result that is a failure: its text has been shown, its data
-// become the details.
-type findings struct {
-	exit    int
-	code    string
-	message string
-	hint    string
-	data    any
-}
-
-func (e *findings) Error() string { return e.message }

@@ -115,6 +115,9 @@ func (in *invocation) install(sources []string, o installOptions) error {
 	for _, source := range sources {
 		installed, err := h.Install(in.context(), source, options)
 		if err != nil {
+			if len(done) > 0 {
+				in.report(data, func(p *page) { p.installed(data) }) // what was done stays done
+			}
 			return err
 		}
 		done = append(done, installed)

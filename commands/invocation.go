@@ -39,11 +39,8 @@ func (in *invocation) commandName() string {
 	return in.entry.name
 }
 
-// A command builds *cli.Command values with these parts only.
-type (
-	flags  = []cli.Flag
-	action = func(*cli.Context) error
-)
+// flags is what a command takes beside the flags of every command.
+type flags = []cli.Flag
 
 // show hands over a command's result: data is what --json prints, text writes it
 // for people. It is called once.
