@@ -63,7 +63,7 @@ type stream struct {
 	taken   int64 // of it
 	srcErr  error // what reading the file failed with
 	in      io.Reader
-	out     int64 // bytes decoded
+	out     int64      // bytes decoded
 	frame   *zstdFrame // what decoder reads
 	decoder *zstd.Decoder
 }
