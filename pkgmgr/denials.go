@@ -78,6 +78,9 @@ func (h *Home) readDenials() ([]Denial, error) {
 	return list.Denials, nil
 }
 
+// Revocations returns the local denials, sorted by subject.
+func (h *Home) Revocations() ([]Denial, error) { return h.readDenials() }
+
 // writeDenials replaces the list durably and in one step. The caller holds the
 // mutation lock.
 func (h *Home) writeDenials(denials []Denial) error {

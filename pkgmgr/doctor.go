@@ -101,6 +101,9 @@ func Repair(ctx context.Context, path string, o Options) (*Repaired, error) {
 	}
 	defer unlock()
 	out := &Repaired{}
+	if err := step("rebuild"); err != nil {
+		return nil, err
+	}
 	if out.DatabaseAside, err = h.state.Rebuild(ctx); err != nil {
 		return nil, err
 	}
@@ -179,6 +182,9 @@ func (h *Home) recordStore(ctx context.Context) ([]Moved, error) {
 			if err := h.recordInstall(tx, rec, isDefault[i], EventInstall); err != nil {
 				return err
 			}
+		}
+		if err := step("commit"); err != nil {
+			return err
 		}
 		return tx.AppendEvent(h.event(EventRepair, "", "", "", nil))
 	})

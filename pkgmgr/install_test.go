@@ -383,9 +383,9 @@ func TestInstallRefuses(t *testing.T) {
 			write(t, filepath.Join(dir, manifest.FileName), "\xef\xbb\xbf"+string(one.manifest()), 0o644)
 			return dir
 		}(), check: malformed},
-		"unknown member":     {source: edited(func(m map[string]any) { m["extra"] = 1 }), check: malformed},
-		"reserved id":        {source: edited(func(m map[string]any) { m["id"] = "con" }), check: malformed},
-		"missing executable": {source: edited(func(m map[string]any) { m["executable"] = "bin/none" }), check: malformed},
+		"unknown member":            {source: edited(func(m map[string]any) { m["extra"] = 1 }), check: malformed},
+		"reserved id":               {source: edited(func(m map[string]any) { m["id"] = "con" }), check: malformed},
+		"missing executable":        {source: edited(func(m map[string]any) { m["executable"] = "bin/none" }), check: malformed},
 		"executable is a directory": {source: edited(func(m map[string]any) { m["executable"] = "bin" }), check: malformed},
 		"no execute bit": {source: func() string {
 			dir := one.dir(t)

@@ -166,10 +166,17 @@ func siteAt(t testing.TB, path string) *site {
 	return &site{Home: h, t: t, ctx: context.Background()}
 }
 
-// scratch is t.TempDir for trees of read-only directories.
+// scratch is t.TempDir for trees of read-only directories, in memory where that is
+// possible: these tests make thousands of calls of fsync.
 func scratch(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pkgmgr-test-")
+	parent := "/dev/shm"
+	if probe, err := os.MkdirTemp(parent, "probe-"); err != nil {
+		parent = ""
+	} else {
+		os.Remove(probe)
+	}
+	dir, err := os.MkdirTemp(parent, "pkgmgr-test-")
 	must(t, err)
 	t.Cleanup(func() { removeTree(dir) })
 	return dir
@@ -280,25 +287,28 @@ func wantLines(t testing.TB, list []Info, want ...string) {
 }
 
 // sound checks what must hold in every data directory at rest: nothing in staging,
-// every tree of the store has the digest of its name, every default directory
-// mirrors its recorded package.
+// every recorded tree of the store has the digest of its name and is read-only,
+// every default directory mirrors its recorded package.
 func (s *site) sound() {
 	s.t.Helper()
 	if names, _ := readNames(s.join(stagingDir)); len(names) > 0 {
 		s.t.Errorf("staging is not empty: %q", names)
 	}
-	names, err := readNames(s.join(storeDir))
-	must(s.t, err)
-	for _, name := range names {
-		want, err := digest.ParseDirName(name)
-		if err != nil {
-			continue
+	must(s.t, s.state.View(s.ctx, func(tx *state.Tx) error {
+		installs, err := tx.Installs()
+		for _, in := range installs {
+			tree := s.storePath(in.Package)
+			if exists(s.quarantinePath(in.Package)) {
+				tree = s.quarantinePath(in.Package)
+			}
+			if found, err := hashPath(s.ctx, tree); err != nil || found != in.Package {
+				s.t.Errorf("%s: %s, %v", tree, found, err)
+				continue
+			}
+			sealed(s.t, tree)
 		}
-		if found, err := hashPath(s.ctx, s.join(storeDir, name)); err != nil || found != want {
-			s.t.Errorf("store/%s: %s, %v", name, found, err)
-		}
-		sealed(s.t, s.join(storeDir, name))
-	}
+		return err
+	}))
 	archives, err := readNames(s.join(archivesDir))
 	must(s.t, err)
 	for _, name := range archives {
@@ -311,6 +321,9 @@ func (s *site) sound() {
 		case StatusBroken:
 			s.t.Errorf("%s %s is broken: %v", i.ID, i.Version, i.Err)
 		case StatusChanged:
+			if i.Recorded == i.Package {
+				break // it was changed once, and is not reviewed again
+			}
 			s.t.Errorf("%s %s is changed: recorded %s, found %s", i.ID, i.Version, i.Recorded, i.Package)
 		}
 		if i.Dir != "" && i.Recorded != "" && !sameInodes(s.storePath(i.Recorded), i.Path) {

@@ -55,17 +55,17 @@ func (h *Home) Pin(ctx context.Context, p *project.Project, refs []Ref) ([]lockf
 	}
 	_, err := lockfile.Edit(p.LockPath(), func(f *lockfile.File) (*lockfile.File, error) {
 		for i, e := range entries {
-			entries[i] = adopt(f, e)
+			entries[i] = keepPlatforms(f, e)
 			f = f.With(entries[i])
 		}
-		return f, nil
+		return f, step("lock")
 	})
 	return entries, err
 }
 
-// adopt keeps what an existing entry of the same id and version says about other
+// keepPlatforms keeps what an existing entry of the same id and version says about other
 // platforms: pinning one must not lose the rest.
-func adopt(f *lockfile.File, e lockfile.Plugin) lockfile.Plugin {
+func keepPlatforms(f *lockfile.File, e lockfile.Plugin) lockfile.Plugin {
 	old, ok := f.Plugin(e.ID)
 	if !ok || old.Version != e.Version {
 		return e

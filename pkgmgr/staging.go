@@ -91,8 +91,11 @@ func (s *stage) discard() {
 		s.lock.Unlock()
 		return
 	}
+	_ = step("discard") // nothing can fail here any more, but everything can be interrupted
 	os.Remove(s.join(intentFile))
+	_ = step("discard tree")
 	removeTree(s.path)
+	_ = step("discard lock")
 	if s.lock != nil {
 		os.Remove(s.path + ".lock")
 		s.lock.Unlock()

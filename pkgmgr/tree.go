@@ -229,6 +229,25 @@ func sealDirectories(root string) error {
 	})
 }
 
+// sealFiles makes every file below root read-only, and executable for all where its
+// owner may execute it.
+func sealFiles(root string) error {
+	return filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		mode := fs.FileMode(0o444)
+		if info.Mode()&0o100 != 0 {
+			mode = 0o555
+		}
+		return os.Chmod(p, mode)
+	})
+}
+
 // linkTree makes dst a hard-linked copy of the tree src, with directories of its
 // own; on a file system without hard links, or for a file that has as many links
 // as it can have, a copy.

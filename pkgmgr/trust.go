@@ -68,7 +68,7 @@ func (h *Home) Trust(ctx context.Context, ref Ref, lock *Lock, given digest.Dige
 		return nil, h.cannotWrite("trust", err)
 	}
 	if replaced && exists(h.storePath(sel.recorded)) {
-		return out, h.dropTree(h.storePath(sel.recorded))
+		_ = h.dropTree(h.storePath(sel.recorded)) // nothing names it any more: else gc removes it
 	}
 	return out, nil
 }
@@ -84,7 +84,8 @@ func (h *Home) damagedBefore(ctx context.Context, sel *selection, c *Contents) (
 }
 
 // intoStore puts the tree at where into the store, hard-linked, unless it stands
-// there intact already. What a crash leaves is a tree that nothing names.
+// there intact already. Its files become read-only. What a crash leaves is a tree
+// that nothing names.
 func (h *Home) intoStore(ctx context.Context, c *Contents, where string) error {
 	place := h.storePath(c.Package)
 	if where == place {
@@ -102,6 +103,9 @@ func (h *Home) intoStore(ctx context.Context, c *Contents, where string) error {
 	}
 	defer s.discard()
 	if err := linkTree(where, s.join("tree")); err != nil {
+		return fmt.Errorf("staging: %w", err)
+	}
+	if err := sealFiles(s.join("tree")); err != nil {
 		return fmt.Errorf("staging: %w", err)
 	}
 	if err := sealDirectories(s.join("tree")); err != nil {
