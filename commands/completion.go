@@ -246,7 +246,7 @@ func commandWords(prefix string) []candidate {
 		if two {
 			about = strings.Join(family(first), ", ")
 		}
-		if e.group != groupInternal && !seen[first] {
+		if !seen[first] {
 			seen[first] = true
 			out = append(out, candidate{first, about})
 		}

@@ -24,11 +24,9 @@ type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	LookupEnv  func(string) (string, bool)
-	Environ    func() []string // "NAME=value"
-	Getwd      func() (string, error)
-	Executable func() (string, error)
-	Now        func() time.Time
+	LookupEnv func(string) (string, bool)
+	Getwd     func() (string, error)
+	Now       func() time.Time
 
 	// Terminal reports whether a standard stream (0, 1, 2) is a terminal.
 	Terminal func(stream int) bool
@@ -45,17 +43,15 @@ type Env struct {
 // OSEnv returns the Env of the running process.
 func OSEnv() Env {
 	return Env{
-		Program:    programName(os.Args),
-		Args:       os.Args[min(1, len(os.Args)):],
-		Stdin:      os.Stdin,
-		Stdout:     os.Stdout,
-		Stderr:     os.Stderr,
-		LookupEnv:  os.LookupEnv,
-		Environ:    os.Environ,
-		Getwd:      os.Getwd,
-		Executable: os.Executable,
-		Now:        time.Now,
-		Terminal:   func(stream int) bool { return term.IsTerminal(descriptor(stream)) },
+		Program:   programName(os.Args),
+		Args:      os.Args[min(1, len(os.Args)):],
+		Stdin:     os.Stdin,
+		Stdout:    os.Stdout,
+		Stderr:    os.Stderr,
+		LookupEnv: os.LookupEnv,
+		Getwd:     os.Getwd,
+		Now:       time.Now,
+		Terminal:  func(stream int) bool { return term.IsTerminal(descriptor(stream)) },
 		Width: func() int {
 			width, _, err := term.GetSize(descriptor(1))
 			if err != nil {

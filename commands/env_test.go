@@ -26,21 +26,13 @@ func newFakeEnv(t *testing.T, args ...string) *fakeEnv {
 		now:  time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
 	}
 	f.Env = Env{
-		Program:   "switchyard",
-		Args:      args,
-		Stdin:     strings.NewReader(""),
-		Stdout:    &f.out,
-		Stderr:    &f.err,
-		LookupEnv: func(name string) (string, bool) { v, ok := f.vars[name]; return v, ok },
-		Environ: func() []string {
-			var all []string
-			for k, v := range f.vars {
-				all = append(all, k+"="+v)
-			}
-			return all
-		},
+		Program:    "switchyard",
+		Args:       args,
+		Stdin:      strings.NewReader(""),
+		Stdout:     &f.out,
+		Stderr:     &f.err,
+		LookupEnv:  func(name string) (string, bool) { v, ok := f.vars[name]; return v, ok },
 		Getwd:      func() (string, error) { return home, nil },
-		Executable: func() (string, error) { return "/nowhere/switchyard", nil },
 		Now:        func() time.Time { return f.now },
 		Terminal:   func(int) bool { return f.terminal },
 		Width:      func() int { return f.width },

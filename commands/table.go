@@ -17,13 +17,12 @@ type entry struct {
 type group string
 
 const (
-	groupAuthor   group = "Write and pack plugins"
-	groupPackage  group = "Install and look"
-	groupDecide   group = "Review and decide"
-	groupLock     group = "Pin and reproduce"
-	groupRun      group = "Run and follow"
-	groupTool     group = "This tool"
-	groupInternal group = "" // in no overview
+	groupAuthor  group = "Write and pack plugins"
+	groupPackage group = "Install and look"
+	groupDecide  group = "Review and decide"
+	groupLock    group = "Pin and reproduce"
+	groupRun     group = "Run and follow"
+	groupTool    group = "This tool"
 )
 
 // groups is the order of the overview.
