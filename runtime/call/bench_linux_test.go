@@ -20,8 +20,8 @@ import (
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
 
-// benchPlugin is a minimal plugin in Go of about 2 MB. It answers the first
-// line with the identity of benchManifest and any other with its health.
+// benchPlugin is a minimal plugin in Go. It answers the first line with the
+// identity of benchManifest and any other with its health.
 const benchPlugin = `package main
 
 import (
@@ -57,16 +57,21 @@ const (
 	benchRequest2 = `{"jsonrpc":"2.0","id":2,"method":"plugin.health","params":{}}` + "\n"
 )
 
-func buildBenchPlugin(b *testing.B) string {
+func buildBenchPlugin(b *testing.B) (program string) {
 	b.Helper()
 	dir := b.TempDir()
-	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "plugin")
+	source := filepath.Join(dir, "main.go")
+	program = filepath.Join(dir, "plugin")
 	if err := os.WriteFile(source, []byte(benchPlugin), 0o644); err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-o", program, source)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, source)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Skipf("go build: %v\n%s", err, out)
+	}
+	// 2 MiB exactly, whatever the compiler makes of it.
+	if err := os.Truncate(program, 2<<20); err != nil {
+		b.Fatal(err)
 	}
 	return program
 }

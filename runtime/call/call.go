@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -180,7 +179,8 @@ func (c *Client) Operate(ctx context.Context, r plugin.OperateRequest) (plugin.O
 }
 
 // End reads to the end of the plugin's output after its stdin was closed.
-// Anything that it says then is a fault.
+// Anything that it says then is a fault. The end comes when every process that
+// holds the output has ended, so End runs beside whatever waits for that.
 func (c *Client) End(ctx context.Context) error {
 	if c.broken {
 		return ErrUnusable
@@ -251,7 +251,6 @@ func (c *Client) ask(ctx context.Context, method string, params, result any) err
 	if f := c.send(ctx, method, append(message, '\n')); f != nil {
 		return c.fail(f)
 	}
-	rehearse(method, result)
 	line, err := c.in.next()
 	if err != nil {
 		line, err = c.unfinished(ctx, method, line, err)
@@ -361,30 +360,6 @@ func decode(method string, line []byte, id int, result any) *Fault {
 		return undecodable(method, "/result", response.Result, err)
 	}
 	return nil
-}
-
-// rehearse decodes a sample of the answer that is awaited. The decoders of a type
-// are built at its first use, which takes a millisecond in a program that has
-// just started; the plugin needs longer to answer.
-func rehearse(method string, result any) {
-	_ = decode(method, rehearsal(method), 1, reflect.New(reflect.TypeOf(result).Elem()).Interface())
-}
-
-func rehearsal(method string) []byte {
-	sample := ""
-	switch method {
-	case plugin.MethodInitialize:
-		sample = `{"protocolVersion":"","plugin":{"schemaVersion":"","id":"","name":"","version":"","protocolVersion":"",` +
-			`"capabilities":[""],"requestedScopes":[""]},"grantedScopes":[""]}`
-	case plugin.MethodHealth:
-		sample = `{"status":"","message":"","checkedAt":"2000-01-01T00:00:00Z"}`
-	case plugin.MethodInspect:
-		sample = `{"summary":"","facts":[{"id":"","label":"","value":"","source":""}],` +
-			`"actions":[{"id":"","name":"","description":"","risk":""}],"warnings":[""],"observedAt":"2000-01-01T00:00:00Z"}`
-	case plugin.MethodOperate:
-		sample = `{"status":"","summary":"","output":{}}`
-	}
-	return []byte(`{"jsonrpc":"2.0","id":1,"result":` + sample + `}`)
 }
 
 // items returns the elements of a list that may be null, never nil.

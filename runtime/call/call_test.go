@@ -528,20 +528,6 @@ func TestErrorAnswers(t *testing.T) {
 	}
 }
 
-// TestRehearsal holds that the samples are answers which decode, so that the
-// whole decoder is built.
-func TestRehearsal(t *testing.T) {
-	t.Parallel()
-	for method, result := range map[string]any{
-		plugin.MethodInitialize: new(plugin.InitializeResult), plugin.MethodHealth: new(plugin.HealthResult),
-		plugin.MethodInspect: new(plugin.InspectResult), plugin.MethodOperate: new(plugin.OperateResult),
-	} {
-		if f := decode(method, rehearsal(method), 1, result); f != nil {
-			t.Errorf("%s: %v", method, f)
-		}
-	}
-}
-
 func TestContextInterrupts(t *testing.T) {
 	t.Parallel()
 	var f *Fault

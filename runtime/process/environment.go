@@ -64,8 +64,9 @@ func safePath(path string, directories []string) string {
 }
 
 func inAny(directories []string, path string) bool {
+	path = filepath.Clean(path)
 	for _, dir := range directories {
-		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+		if within(dir, path) {
 			return true
 		}
 	}
