@@ -66,7 +66,7 @@ func wantCorrupt(t testing.TB, d *DB) {
 func TestTruncatedDatabase(t *testing.T) {
 	b := sound(t)
 	var used int
-	view(t, damage(t, b), func(tx *Tx) error { used = int(tx.bolt.Size()); return nil })
+	view(t, damage(t, b), func(tx *Tx) error { used = int(tx.file.Size()); return nil })
 	if used < 20*os.Getpagesize() || used > len(b) {
 		t.Fatalf("%d bytes in use of %d", used, len(b))
 	}

@@ -55,11 +55,11 @@ func (tx *Tx) AppendEvent(r Event) error {
 // A limit below one means all.
 func (tx *Tx) Events(limit int, keep func(Event) bool) ([]Event, error) {
 	list := []Event{}
-	b, err := tx.bucket(bucketEvents)
-	if err != nil || b == nil {
+	t, err := tx.tree(bucketEvents)
+	if err != nil || t == nil {
 		return list, err
 	}
-	err = tx.eachBackwards(bucketEvents, b, func(k, v []byte) error {
+	err = tx.eachBackwards(bucketEvents, t, func(k, v []byte) error {
 		seq, err := tx.sequence(bucketEvents, k)
 		if err != nil {
 			return err

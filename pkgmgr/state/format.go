@@ -89,18 +89,18 @@ func (tx *Tx) format() (int, error) {
 
 // migrate brings an older database to the known format in one committed
 // transaction of its own, so that a failing change afterwards does not undo it.
-func (d *DB) migrate(h *handle) error {
-	return h.run(func(tx *Tx) error {
+func (d *DB) migrate(w *writer) error {
+	return w.run(func(tx *Tx) error {
 		found, err := tx.format()
 		if err != nil {
 			return err
 		}
 		if found > d.known() {
-			return &FormatError{Path: h.path, Found: found, Known: d.known()}
+			return &FormatError{Path: w.path, Found: found, Known: d.known()}
 		}
 		for ; found < d.known(); found++ {
 			if err := d.migrations[found-firstFormat](tx.bolt); err != nil {
-				return fmt.Errorf("%s: migration from format %d: %w", h.path, found, err)
+				return fmt.Errorf("%s: migration from format %d: %w", w.path, found, err)
 			}
 			if err := tx.put(bucketMeta, formatKey, strconv.AppendInt(nil, int64(found)+1, 10)); err != nil {
 				return err

@@ -7,15 +7,16 @@ import (
 
 // Two advisory locks keep transactions apart, both waited for in the kernel.
 //
-// The queue is state.lock. A writer holds it to the end of its transaction; a reader
-// passes through it and holds it only until it has the other lock. So a writer
-// that waits for readers lets no new reader pass, and readers, however many, do
-// not starve it.
+// The queue is state.lock, and whoever takes it takes it alone. A writer keeps it
+// to the end of its transaction; a reader keeps it only until it has the other
+// lock, shared. So a writer that waits for readers lets no new reader pass, and
+// readers, however many, do not starve it. (Were readers to share the queue, then
+// on a busy machine one of them would nearly always be in it, asleep.)
 //
 // The other is bbolt's own lock on state.db. bbolt polls for it every 50 ms, so it
 // is taken on bbolt's own open file before bbolt asks for it, and bbolt finds it
-// taken. Where the system does not allow that (holdQueue), readers hold the queue to
-// the end as well.
+// taken. Where the system does not allow that (holdQueue), it is left to bbolt, and readers
+// share the queue and keep it to the end.
 
 // A lockMode says what a lock excludes.
 type lockMode int
@@ -25,12 +26,16 @@ const (
 	shared                    // exclusive locks
 )
 
-// enterQueue opens the side file at path and takes its lock.
-func enterQueue(ctx context.Context, path string, mode lockMode) (leave func(), err error) {
+// enterQueue opens the side file at path, which a writer creates, and takes its lock.
+func enterQueue(ctx context.Context, path string, writer bool) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f, err := openLock(path, mode)
+	mode := exclusive
+	if holdQueue && !writer {
+		mode = shared
+	}
+	f, err := openLock(path, writer)
 	if err != nil {
 		return nil, err
 	}

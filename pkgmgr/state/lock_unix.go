@@ -13,10 +13,10 @@ const holdQueue = false
 // A lockFile is an open side file. It is not inherited by children.
 type lockFile int
 
-// openLock opens the side file; for an exclusive lock it is created if absent.
-func openLock(path string, mode lockMode) (lockFile, error) {
+// openLock opens the side file; a writer creates it if it is absent.
+func openLock(path string, writer bool) (lockFile, error) {
 	flags := syscall.O_RDONLY
-	if mode == exclusive {
+	if writer {
 		flags = syscall.O_RDWR | syscall.O_CREAT
 	}
 	for {

@@ -13,14 +13,14 @@ const holdQueue = true
 // A lockFile is an open side file. It is not inherited by children.
 type lockFile windows.Handle
 
-// openLock opens the side file; for an exclusive lock it is created if absent.
-func openLock(path string, mode lockMode) (lockFile, error) {
+// openLock opens the side file; a writer creates it if it is absent.
+func openLock(path string, writer bool) (lockFile, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
 		return 0, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	access, create := uint32(windows.GENERIC_READ), uint32(windows.OPEN_EXISTING)
-	if mode == exclusive {
+	if writer {
 		access, create = windows.GENERIC_READ|windows.GENERIC_WRITE, windows.OPEN_ALWAYS
 	}
 	const share = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE

@@ -78,15 +78,15 @@ func encodeLog(r LogEntry) []byte {
 // oldest first. A limit below one means all. To follow, pass the last Seq.
 func (tx *Tx) Logs(id string, after uint64, limit int) ([]LogEntry, error) {
 	list := []LogEntry{}
-	logs, err := tx.bucket(bucketLogs)
+	logs, err := tx.tree(bucketLogs)
 	if err != nil || logs == nil || id == "" {
 		return list, err
 	}
-	b := logs.Bucket([]byte(id))
-	if b == nil {
-		return list, nil
+	t, err := logs.child([]byte(id))
+	if err != nil || t == nil {
+		return list, asCorrupt(tx.path, err)
 	}
-	err = tx.eachBackwards(bucketLogs, b, func(k, v []byte) error {
+	err = tx.eachBackwards(bucketLogs, t, func(k, v []byte) error {
 		seq, err := tx.sequence(bucketLogs, k)
 		switch {
 		case err != nil:

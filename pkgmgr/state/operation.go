@@ -245,11 +245,11 @@ func (tx *Tx) OperationByKey(pluginID, action, key string) (Operation, error) {
 // selects; nil keeps all. A limit below one means all.
 func (tx *Tx) Operations(limit int, keep func(Operation) bool) ([]Operation, error) {
 	list := []Operation{}
-	b, err := tx.bucket(bucketOperations)
-	if err != nil || b == nil {
+	t, err := tx.tree(bucketOperations)
+	if err != nil || t == nil {
 		return list, err
 	}
-	err = tx.eachBackwards(bucketOperations, b, func(k, v []byte) error {
+	err = tx.eachBackwards(bucketOperations, t, func(k, v []byte) error {
 		op, err := tx.decodeOperation(k, v)
 		if err != nil {
 			return err

@@ -252,11 +252,16 @@ func TestWriterIsNotStarvedByReaders(t *testing.T) {
 	const updates = 50
 	for range updates {
 		began := time.Now()
-		update(t, d, func(tx *Tx) error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		err := d.Update(ctx, func(tx *Tx) error {
 			waited := time.Since(began)
 			longest, sum = max(longest, waited), sum+waited
 			return addOne(tx)
 		})
+		cancel()
+		if err != nil {
+			t.Fatalf("update beside readers: %v", err)
+		}
 	}
 	t.Logf("wait of a writer beside 20 readers: mean %v, longest %v", sum/updates, longest)
 }

@@ -11,12 +11,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Check reads every record and returns the first fault, a *CorruptError if it
-// is one of the database. It takes as long as the database is large.
-//
-// It does not compare bbolt's list of free pages with the pages in use.
+// Check verifies the structure of the file and reads every record, and returns the
+// first fault, a *CorruptError if it is one of the database. It takes as long as
+// the database is large.
 func (d *DB) Check(ctx context.Context) error {
-	return d.View(ctx, (*Tx).readAll)
+	return d.View(ctx, (*Tx).check)
 }
 
 // Rebuild starts a new, empty database where the old one is missing or Check
@@ -32,28 +31,40 @@ func (d *DB) Rebuild(ctx context.Context) (aside string, err error) {
 		return "", err
 	}
 	defer leave()
-	h := handle{path: d.Path(), mode: exclusive}
-	defer h.close()
-	err = h.open(ctx)
-	if err == nil {
-		err = d.migrate(&h)
-	}
-	if err == nil {
-		err = h.run((*Tx).readAll)
-	}
+	err = d.examine()
 	switch {
 	case err == nil:
 		return "", nil
-	case errors.Is(err, fs.ErrNotExist):
-		return "", asReadOnly(d.create())
-	case !errors.Is(err, ErrCorrupt):
-		return "", asReadOnly(err)
-	}
-	h.close()
-	if aside, err = setAside(d.Path()); err != nil {
-		return "", asReadOnly(err)
+	case errors.Is(err, ErrCorrupt):
+		if aside, err = setAside(d.Path()); err != nil {
+			return "", asReadOnly(err)
+		}
+	case !absent(err):
+		return "", err
 	}
 	return aside, asReadOnly(d.create())
+}
+
+// examine is Check for the holder of the queue. A sound database of an older
+// format is only verified; the next Update migrates it.
+func (d *DB) examine() error {
+	f, err := os.Open(d.Path())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	file, err := readFile(f)
+	if err != nil {
+		return err
+	}
+	tx := Tx{path: d.Path(), file: file}
+	defer tx.end()
+	if err := d.checkFormat(&tx); errors.Is(err, ErrOlder) {
+		return asCorrupt(tx.path, file.Verify())
+	} else if err != nil {
+		return err
+	}
+	return tx.check()
 }
 
 // setAside gives a damaged file a free name beside it.
@@ -71,8 +82,14 @@ func setAside(path string) (string, error) {
 	}
 }
 
-// readAll reads every record of every bucket.
-func (tx *Tx) readAll() error {
+// check verifies the file's structure and reads every record of every bucket.
+func (tx *Tx) check() error {
+	if tx.empty {
+		return nil
+	}
+	if err := tx.file.Verify(); err != nil {
+		return asCorrupt(tx.path, err)
+	}
 	for _, read := range []func() error{
 		discard(tx.Installs),
 		discard(tx.Defaults),
@@ -104,16 +121,16 @@ func discard[T any](read func() (T, error)) func() error {
 // readCounts checks the buckets whose sequence is the number of their keys.
 func (tx *Tx) readCounts() error {
 	for _, id := range [...]bucketID{bucketOperations, bucketResults} {
-		b, err := tx.bucket(id)
-		if err != nil || b == nil {
+		t, err := tx.tree(id)
+		if err != nil {
 			return err
 		}
 		var n uint64
 		if err := tx.each(id, nil, func(_, _ []byte) error { n++; return nil }); err != nil {
 			return err
 		}
-		if n != b.Sequence() {
-			return tx.damaged(id, nil, fmt.Errorf("%d records, counted as %d", n, b.Sequence()))
+		if n != t.sequence() {
+			return tx.damaged(id, nil, fmt.Errorf("%d records, counted as %d", n, t.sequence()))
 		}
 	}
 	return nil
@@ -152,11 +169,7 @@ func (tx *Tx) readResults() error {
 }
 
 func (tx *Tx) readLogs() error {
-	b, err := tx.bucket(bucketLogs)
-	if err != nil || b == nil {
-		return err
-	}
-	return b.ForEachBucket(func(id []byte) error {
+	return tx.each(bucketLogs, nil, func(id, _ []byte) error {
 		_, err := tx.Logs(string(id), 0, 0)
 		return err
 	})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state/boltfile"
 )
 
 // A Tx is one transaction. It is valid until the function that received it
@@ -15,11 +17,12 @@ import (
 // ErrNotFound if there is none; listings return an empty slice. Setters
 // overwrite; removers are content when there is nothing to remove.
 type Tx struct {
-	path    string
-	bolt    *bolt.Tx // nil: an empty state, or over
-	empty   bool     // there is no database
-	dirty   bool     // something was written
-	buckets [buckets]*bolt.Bucket
+	path  string
+	file  *boltfile.File // in View
+	bolt  *bolt.Tx       // in Update
+	empty bool           // in View of an absent database
+	dirty bool           // something was written
+	trees [buckets]tree
 }
 
 // end makes the transaction unusable and rolls it back unless it was committed.
@@ -27,40 +30,49 @@ func (tx *Tx) end() {
 	if tx.bolt != nil {
 		_ = tx.bolt.Rollback()
 	}
-	tx.bolt, tx.empty, tx.buckets = nil, false, [buckets]*bolt.Bucket{}
+	*tx = Tx{path: tx.path}
 }
 
-// bucket returns the bucket, or nil in an empty state.
-func (tx *Tx) bucket(id bucketID) (*bolt.Bucket, error) {
-	switch {
-	case tx.buckets[id] != nil:
-		return tx.buckets[id], nil
-	case tx.empty:
-		return nil, nil
-	case tx.bolt == nil:
+// tree returns the bucket for reading, or nil in an empty state.
+func (tx *Tx) tree(id bucketID) (tree, error) {
+	if tx.trees[id] != nil || tx.empty {
+		return tx.trees[id], nil
+	}
+	var t tree
+	var err error
+	switch name := []byte(bucketNames[id]); {
+	case tx.file != nil:
+		t, err = fileChild(tx.file.Bucket(name))
+	case tx.bolt != nil:
+		t, err = boltChild(tx.bolt.Bucket(name))
+	default:
 		return nil, ErrTxDone
 	}
-	b := tx.bolt.Bucket([]byte(bucketNames[id]))
-	if b == nil {
+	if err == nil && t == nil {
 		return nil, &CorruptError{Path: tx.path, Detail: fmt.Sprintf("bucket %q is missing", bucketNames[id])}
 	}
-	tx.buckets[id] = b
-	return b, nil
+	tx.trees[id] = t
+	return t, asCorrupt(tx.path, err)
 }
 
 // get returns the value of key, or ErrNotFound. The value belongs to the
-// database and must be copied before the transaction ends.
+// database and must be copied before the next read.
 func (tx *Tx) get(id bucketID, key []byte) ([]byte, error) {
-	b, err := tx.bucket(id)
+	t, err := tx.tree(id)
 	if err != nil {
 		return nil, err
 	}
-	if b != nil {
-		if v := b.Get(key); v != nil {
-			return v, tx.checkSize(id, key, v)
-		}
+	if t == nil {
+		return nil, ErrNotFound
 	}
-	return nil, ErrNotFound
+	v, err := t.get(key)
+	switch {
+	case err != nil:
+		return nil, asCorrupt(tx.path, err)
+	case v == nil:
+		return nil, ErrNotFound
+	}
+	return v, tx.checkSize(id, key, v)
 }
 
 // maxValue bounds a value, so that a damaged length is not believed.
@@ -75,14 +87,18 @@ func (tx *Tx) checkSize(id bucketID, key, value []byte) error {
 
 // writableBucket returns a bucket for a change of the transaction.
 func (tx *Tx) writableBucket(id bucketID) (*bolt.Bucket, error) {
-	if tx.empty || tx.bolt != nil && !tx.bolt.Writable() {
+	switch {
+	case tx.file != nil || tx.empty:
 		return nil, fmt.Errorf("%s: a change inside View: %w", tx.path, ErrReadOnly)
+	case tx.bolt == nil:
+		return nil, ErrTxDone
 	}
-	b, err := tx.bucket(id)
-	if err == nil {
-		tx.dirty = true
+	b := tx.bolt.Bucket([]byte(bucketNames[id]))
+	if b == nil {
+		return nil, &CorruptError{Path: tx.path, Detail: fmt.Sprintf("bucket %q is missing", bucketNames[id])}
 	}
-	return b, err
+	tx.dirty = true
+	return b, nil
 }
 
 func (tx *Tx) put(id bucketID, key, value []byte) error {
@@ -110,31 +126,35 @@ var errStop = errors.New("stop")
 // each calls fn for the records whose key begins with prefix, in key order. Key and
 // value belong to the database. fn must not change the bucket.
 func (tx *Tx) each(id bucketID, prefix []byte, fn func(key, value []byte) error) error {
-	b, err := tx.bucket(id)
-	if err != nil || b == nil {
+	t, err := tx.tree(id)
+	if err != nil || t == nil {
 		return err
 	}
-	c := b.Cursor()
+	c := t.cursor()
+	defer c.Release()
 	limit := tx.scanLimit(id)
-	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
+	k, v, err := c.Seek(prefix)
+	for ; err == nil && k != nil && bytes.HasPrefix(k, prefix); k, v, err = c.Next() {
 		if err := limit.pass(k, v, fn); err != nil {
 			return unlessStop(err)
 		}
 	}
-	return nil
+	return asCorrupt(tx.path, err)
 }
 
 // eachBackwards is each over a whole bucket, or one inside it, from the last key
 // to the first.
-func (tx *Tx) eachBackwards(id bucketID, b *bolt.Bucket, fn func(key, value []byte) error) error {
-	c := b.Cursor()
+func (tx *Tx) eachBackwards(id bucketID, t tree, fn func(key, value []byte) error) error {
+	c := t.cursor()
+	defer c.Release()
 	limit := tx.scanLimit(id)
-	for k, v := c.Last(); k != nil; k, v = c.Prev() {
+	k, v, err := c.Last()
+	for ; err == nil && k != nil; k, v, err = c.Prev() {
 		if err := limit.pass(k, v, fn); err != nil {
 			return unlessStop(err)
 		}
 	}
-	return nil
+	return asCorrupt(tx.path, err)
 }
 
 // stopAt stops a scan that has found n records of at most limit; a limit below
@@ -162,8 +182,10 @@ type scanLimit struct {
 }
 
 func (tx *Tx) scanLimit(id bucketID) scanLimit {
-	left := tx.bolt.Size()
-	if tx.dirty {
+	var left int64
+	if tx.file != nil {
+		left = tx.file.Size()
+	} else if left = tx.bolt.Size(); tx.dirty {
 		left += 64 << 20 // what this transaction may have added
 	}
 	return scanLimit{tx: tx, id: id, left: left}
