@@ -54,7 +54,7 @@ var Default = Limits{
 	RatioFree:  10 << 20,
 	ZstdWindow: 64 << 20,
 	Header:     1 << 20,
-	Overhead:   16 << 20,
+	Overhead:   64 << 20,
 	IgnoreFile: 64 << 10,
 }
 

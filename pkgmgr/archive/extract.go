@@ -16,8 +16,8 @@ import (
 // The error is a *Refusal for an archive that is not acceptable, else the file
 // system's or the context's; the caller then removes what is below dst. Nothing
 // is ever written outside of it. When Extract returns, no goroutine of its own
-// is left. Memory is bounded by about 16 MiB and twice the zstd window, whatever
-// the archive says.
+// is left. Memory is bounded by about 16 MiB and the zstd window, whatever the
+// archive says.
 func Extract(ctx context.Context, src *os.File, name string, dst *os.Root, o Options) (*Tree, error) {
 	info, err := src.Stat()
 	if err != nil {

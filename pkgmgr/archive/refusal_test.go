@@ -187,6 +187,7 @@ func refusedTars() []refused {
 		{"claims a huge pax header", good().add('x', "pax", "", sized(1<<33-1)).done(), RuleHeaderSize, "pax"},
 		{"claims a huge long name", good().add('L', "long", "", gnu(), sized(1<<33-1)).done(), RuleHeaderSize, "long"},
 		{"too many pax headers", paxes(4), RuleOverhead, ""},
+		{"endless empty headers", append(bytes.Repeat(newTar().add('g', "g", "").Bytes(), 30), good().done()...), RuleOverhead, ""},
 		{"too much padding", append(good().done(), make([]byte, 16<<10)...), RuleOverhead, ""},
 		{"too large a file", make([]byte, 1<<20+1), RuleArchiveSize, ""},
 	}
@@ -383,7 +384,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, r := range rules(t) {
 		switch r {
-		case RuleIgnoreFile, RuleChanged: // of directories; see pack_test.go
+		case RuleIgnoreFile, RuleChanged: // of directories; see source_test.go
 			continue
 		}
 		if !seen[r] {

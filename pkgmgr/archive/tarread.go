@@ -132,7 +132,8 @@ func (t *tarReader) extension(h tarHeader) ([]byte, error) {
 	if h.size > t.limits.Header {
 		return nil, refuse(h.name, RuleHeaderSize, "an extended header has %d bytes, at most %d are allowed", h.size, t.limits.Header)
 	}
-	if err := t.spend(h.size); err != nil {
+	// The block itself counts, or empty ones could go on for ever.
+	if err := t.spend(tarBlock + h.size); err != nil {
 		return nil, err
 	}
 	data := make([]byte, h.size)
