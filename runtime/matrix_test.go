@@ -66,13 +66,13 @@ var faults = []row{
 
 // timeouts are faults of plugins that must be ended by force.
 var timeouts = []row{
-	{behaviour: "hang-before-initialize", code: call.CodeTimeout, says: "initialize"},
-	{behaviour: "hang-at-initialize", code: call.CodeTimeout, says: "initialize"},
-	{behaviour: "hang-at-method", code: call.CodeTimeout, says: "project.inspect"},
-	{behaviour: "hang-in-message", code: call.CodeTimeout, says: "20 bytes"},
-	{behaviour: "stop-at-method", code: call.CodeTimeout},
-	{behaviour: "ignore-signals", code: call.CodeTimeout},
-	{behaviour: "daemon-of-hang", code: call.CodeTimeout},
+	{behaviour: "hang-before-initialize", code: call.CodeTimeout, exit: "killed: the call took too long", says: "initialize"},
+	{behaviour: "hang-at-initialize", code: call.CodeTimeout, exit: "killed: the call took too long", says: "initialize"},
+	{behaviour: "hang-at-method", code: call.CodeTimeout, exit: "killed: the call took too long", says: "project.inspect"},
+	{behaviour: "hang-in-message", code: call.CodeTimeout, exit: "killed: the call took too long", says: "20 bytes"},
+	{behaviour: "stop-at-method", code: call.CodeTimeout, exit: "killed: the call took too long"},
+	{behaviour: "ignore-signals", code: call.CodeTimeout, exit: "killed: the call took too long"},
+	{behaviour: "daemon-of-hang", code: call.CodeTimeout, exit: "killed: the call took too long"},
 }
 
 // answers are good ones. With a warning the plugin is degraded, else healthy.

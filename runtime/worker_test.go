@@ -26,7 +26,8 @@ const workerFlag = "-worker"
 //	           soon as it has had its effect, and then waits at gate/go
 //	slow-start the plugin does that before it answers initialize
 //	daemon     it leaves a process behind that has a session of its own and no parent
-//	stubborn   it does not let a cancelled context end the wait
+//	stubborn   it does not let a cancelled context end the wait; one that does leaves
+//	           the file "told"
 //	fail       an operation answers "failed"; partial likewise; crash: it ends instead
 //	refuse=N   an operation answers with the error code N, before any effect
 //	stderr=N   it writes N numbered lines, with a secret, before it answers
@@ -63,6 +64,12 @@ func (w *world) letGo() {
 	f, err := os.OpenFile(filepath.Join(w.dir, gate, "go"), os.O_WRONLY, 0)
 	w.must(err)
 	w.must(f.Close())
+}
+
+// told reports whether a waiting plugin was told to end since the last call.
+func (w *world) told() bool {
+	w.t.Helper()
+	return os.Remove(filepath.Join(w.dir, "told")) == nil
 }
 
 // effects are what operations did, one line each.
@@ -198,6 +205,7 @@ func (k worker) wait(ctx context.Context) error {
 	case <-opened:
 		return nil
 	case <-ctx.Done():
+		must(os.Create(filepath.Join(k.dir, "told"))).Close()
 		return ctx.Err()
 	}
 }
