@@ -71,31 +71,37 @@ func (h *Home) currentDefault(ctx context.Context, sel *selection) (state.Defaul
 	return now, err
 }
 
-// markChanged blocks a package digest that somebody had decided for, and takes its
-// grants. On a read-only data directory the refusal alone must do.
+// markChanged records a change. On a read-only data directory the refusal alone
+// must do.
 func (h *Home) markChanged(ctx context.Context, recorded digest.Digest, id, version string, found digest.Digest) error {
 	err := h.state.Update(ctx, func(tx *state.Tx) error {
-		standing, err := tx.Standing(recorded)
-		if err != nil || standing.Blocked(state.BlockChanged) != nil {
-			return err
-		}
-		if favoured, err := isFavoured(tx, standing); err != nil || !favoured {
-			return err
-		}
-		if err := tx.RemoveEnablement(recorded); err != nil {
-			return err
-		}
-		b := state.Block{Package: recorded, Kind: state.BlockChanged, At: h.now().UTC(),
-			Detail: "its installed files were changed after the review"}
-		if err := tx.PutBlock(b); err != nil {
-			return err
-		}
-		return tx.AppendEvent(h.event(EventChanged, id, version, recorded, map[string]string{"found": string(found)}))
+		return h.blockChanged(tx, recorded, id, version, found)
 	})
 	if isReadOnly(err) {
 		return nil
 	}
 	return err
+}
+
+// blockChanged blocks a package digest that somebody had decided for, and takes its
+// grants.
+func (h *Home) blockChanged(tx *state.Tx, recorded digest.Digest, id, version string, found digest.Digest) error {
+	standing, err := tx.Standing(recorded)
+	if err != nil || standing.Blocked(state.BlockChanged) != nil {
+		return err
+	}
+	if favoured, err := isFavoured(tx, standing); err != nil || !favoured {
+		return err
+	}
+	if err := tx.RemoveEnablement(recorded); err != nil {
+		return err
+	}
+	b := state.Block{Package: recorded, Kind: state.BlockChanged, At: h.now().UTC(),
+		Detail: "its installed files were changed after the review"}
+	if err := tx.PutBlock(b); err != nil {
+		return err
+	}
+	return tx.AppendEvent(h.event(EventChanged, id, version, recorded, map[string]string{"found": string(found)}))
 }
 
 // isFavoured reports whether a person or a project's lock decided for the package.

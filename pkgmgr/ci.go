@@ -1,6 +1,7 @@
 package pkgmgr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +75,7 @@ func compareConfig(c *project.Config, f *lockfile.File, add func(id, what, wante
 		w := c.Plugins[id]
 		e, ok := f.Plugin(id)
 		if !ok {
-			add(id, DriftUnlocked, "", w.Version)
+			add(id, DriftUnlocked, "", cmp.Or(w.Version, "any version"))
 			continue
 		}
 		if !w.Accepts(e.Version) {

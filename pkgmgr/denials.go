@@ -110,10 +110,8 @@ func (h *Home) checkDenied(s subject) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range denials {
-		if d.covers(s) {
-			return &Revoked{ID: s.ID, Version: s.Version, Package: s.Package, Denial: d}
-		}
+	if d := coveredBy(denials, s); d != nil {
+		return &Revoked{ID: s.ID, Version: s.Version, Package: s.Package, Denial: *d}
 	}
 	if s.Package == "" {
 		return nil

@@ -339,34 +339,16 @@ func (l *listing) denial(i *Info) *Denial {
 		if in, ok := l.records.installs[i.Package]; ok {
 			s = subjectOf(in)
 		} else {
-			s.Manifest = manifestDigest(i.Path)
+			s.Manifest = l.home.stated(i.Path).Manifest
 		}
-		for _, d := range l.denials {
-			if d.covers(s) {
-				return &d
-			}
+		if d := coveredBy(l.denials, s); d != nil {
+			return d
 		}
 	}
 	if slices.Contains(l.records.quarantined, i.Package) {
 		return &Denial{Digest: i.Package, Reason: inQuarantine}
 	}
 	return nil
-}
-
-// manifestDigest reads the manifest of a package that was never recorded; "" where
-// that cannot be read.
-func manifestDigest(path string) digest.Digest {
-	root, err := openTree(path)
-	if err != nil {
-		return ""
-	}
-	defer root.Close()
-	_, raw, err := readManifest(root, path)
-	if err != nil {
-		return ""
-	}
-	d, _ := digest.Manifest(raw)
-	return d
 }
 
 // remember stores what was hashed, so that the next listing need not hash it. A

@@ -79,11 +79,19 @@ func (e *NeedsDecision) Error() string {
 	if e.Status == StatusTrusted {
 		state = "trusted but not enabled"
 	}
-	msg := fmt.Sprintf("plugin %s %s is %s", e.ID, e.Version, state)
+	msg := fmt.Sprintf("plugin %s is %s", label(e.ID, e.Version), state)
 	if e.Detail != "" {
 		msg += ": " + e.Detail
 	}
 	return msg
+}
+
+// label names a package whose version may not be known.
+func label(id, version string) string {
+	if version == "" {
+		return id
+	}
+	return id + " " + version
 }
 
 // Downgrade says that an install would replace a default version by a lower one.
@@ -101,7 +109,7 @@ type Revoked struct {
 }
 
 func (e *Revoked) Error() string {
-	return fmt.Sprintf("%s %s is revoked (%s): %s", e.ID, e.Version, e.Denial.Subject(), e.Denial.Reason)
+	return fmt.Sprintf("%s is revoked (%s): %s", label(e.ID, e.Version), e.Denial.Subject(), e.Denial.Reason)
 }
 
 // Denied says that a grant or a project's trust is missing.

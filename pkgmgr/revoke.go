@@ -194,6 +194,9 @@ func (h *Home) stripCovered(ctx context.Context, d Denial, news bool) error {
 				return err
 			}
 		}
+		if err := h.forgetDefaults(tx, trees); err != nil {
+			return err
+		}
 		if err := step("commit"); err != nil {
 			return err
 		}
@@ -203,6 +206,27 @@ func (h *Home) stripCovered(ctx context.Context, d Denial, news bool) error {
 		return tx.AppendEvent(h.event(EventRevoke, d.PluginID, "", d.Digest,
 			map[string]string{"subject": d.Subject(), "reason": d.Reason}))
 	})
+}
+
+// forgetDefaults forgets that directories that are gone held packages that are in
+// quarantine now: what is put there later is something else.
+func (h *Home) forgetDefaults(tx *state.Tx, trees []digest.Digest) error {
+	defaults, err := tx.Defaults()
+	if err != nil {
+		return err
+	}
+	for _, d := range defaults {
+		if !slices.Contains(trees, d.Package) || exists(h.pluginPath(d.Dir)) {
+			continue
+		}
+		if err := tx.RemoveDefault(d.Dir); err != nil {
+			return err
+		}
+		if err := tx.RemoveSeen(d.Dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // favoured identifies the packages in quarantine and every other one that a

@@ -31,8 +31,9 @@ type selection struct {
 	path     string        // the tree that is read and run
 	recorded digest.Digest // what was installed or last trusted there; "" for neither
 	install  *state.Install
-	wanted   bool // one package is meant, by version, by digest or by the lock
-	foreign  bool // the package that is meant has another id
+	wanted   bool    // one package is meant, by version, by digest or by the lock
+	foreign  bool    // the package that is meant has another id
+	stated   subject // by the manifest of a package that was put there by hand
 	standing state.Standing
 	lock     *Lock
 	locked   *lockfile.Plugin // the lock's entry; nil outside a project with a lock
@@ -245,7 +246,25 @@ func (h *Home) placeByHand(ctx context.Context, sel *selection) error {
 		return nil
 	}
 	sel.path = h.pluginPath(sel.dirName)
+	sel.stated = h.stated(sel.path)
 	return nil
+}
+
+// stated is what the manifest of a package says that was never recorded. Its other
+// digests are not known without reading it whole.
+func (h *Home) stated(path string) subject {
+	root, err := openTree(path)
+	if err != nil {
+		return subject{}
+	}
+	defer root.Close()
+	m, raw, err := readManifest(root, path)
+	if err != nil {
+		return subject{}
+	}
+	s := subject{ID: m.ID, Version: m.Version}
+	s.Manifest, _ = digest.Manifest(raw)
+	return s
 }
 
 // notFound says that a package is in quarantine, where it is, and otherwise names
@@ -333,6 +352,9 @@ func (sel *selection) grants() []manifest.Scope {
 func (sel *selection) subject() subject {
 	if sel.install != nil {
 		return subjectOf(*sel.install)
+	}
+	if sel.recorded == "" && sel.stated.ID == sel.ref.ID {
+		return sel.stated
 	}
 	s := subject{ID: sel.ref.ID, Version: sel.ref.Version, Package: sel.recorded}
 	if t := sel.standing.Trust; t != nil {

@@ -110,14 +110,33 @@ func isFault(err error) bool {
 	return errors.As(err, &refused) || errors.As(err, &malformed)
 }
 
-// holds reports whether the tree at path has the digest d. A tree that is missing
-// or breaks a rule has not.
+// holds reports whether the tree at path has the digest d and keeps the rules that
+// a digest does not cover: who may write to the executable. A tree that is missing
+// or breaks a rule does not.
 func holds(ctx context.Context, path string, d digest.Digest) (bool, error) {
 	found, err := hashPath(ctx, path)
+	if err == nil && found == d {
+		err = checkModes(path)
+	}
 	if errors.Is(err, fs.ErrNotExist) || isFault(err) {
 		return false, nil
 	}
 	return err == nil && found == d, err
+}
+
+// checkModes applies the rules of executables to a tree.
+func checkModes(path string) error {
+	root, err := openTree(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	m, _, err := readManifest(root, path)
+	if err != nil {
+		return err
+	}
+	_, err = checkExecutable(root, pathpkg.Clean(m.Executable), path)
+	return err
 }
 
 // storeIntact reports whether store/<digest> exists and still has that digest.
@@ -135,7 +154,8 @@ func (h *Home) mirrors(ctx context.Context, dirName string, d digest.Digest) (bo
 }
 
 // sameInodes reports whether b has exactly the files and directories of a, each
-// file being the same inode. It reads no file.
+// file being the same inode, and no directory that others can write. It reads no
+// file.
 func sameInodes(a, b string) bool {
 	n := 0
 	err := filepath.WalkDir(a, func(p string, d fs.DirEntry, err error) error {
@@ -151,7 +171,8 @@ func sameInodes(a, b string) bool {
 		if err != nil {
 			return err
 		}
-		if mine.IsDir() != other.IsDir() || !mine.IsDir() && !os.SameFile(mine, other) {
+		if mine.IsDir() != other.IsDir() || !mine.IsDir() && !os.SameFile(mine, other) ||
+			other.IsDir() && hasExecuteBits && other.Mode().Perm()&0o022 != 0 {
 			return fs.ErrInvalid
 		}
 		return nil

@@ -144,6 +144,11 @@ func (h *Home) recordTrust(tx *state.Tx, sel *selection, c *Contents, where stri
 		}
 	}
 	if sel.dirName != "" && sel.recorded != c.Package {
+		if sel.recorded != "" {
+			if err := h.blockChanged(tx, sel.recorded, c.Manifest.ID, sel.version(), c.Package); err != nil {
+				return err
+			}
+		}
 		d := state.Default{Dir: sel.dirName, ID: c.Manifest.ID, Package: c.Package, Since: now}
 		if err := tx.SetDefault(d); err != nil {
 			return err

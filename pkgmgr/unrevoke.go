@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
@@ -38,7 +40,7 @@ func (h *Home) Unrevoke(ctx context.Context, subjectText string) (*RevokeReport,
 	})
 	listed := len(rest) != len(denials)
 	if !listed {
-		if out.Denial, err = h.deniedByQuarantine(subjectText, denials); err != nil {
+		if out.Denial, err = h.deniedByQuarantine(ctx, subjectText, denials); err != nil {
 			return nil, err
 		}
 	}
@@ -69,24 +71,46 @@ func (h *Home) Unrevoke(ctx context.Context, subjectText string) (*RevokeReport,
 
 // deniedByQuarantine finds the denial that a tree in quarantine stands for when the
 // list of denials lost it: named as it was made, or by the package digest.
-func (h *Home) deniedByQuarantine(text string, denials []Denial) (Denial, error) {
+func (h *Home) deniedByQuarantine(ctx context.Context, text string, denials []Denial) (lost Denial, err error) {
 	trees, err := h.quarantinedTrees()
 	if err != nil {
-		return Denial{}, err
+		return lost, err
 	}
-	for _, pkg := range trees {
-		if string(pkg) == text {
-			return Denial{Digest: pkg, Reason: "the package was in quarantine"}, nil
+	found := false
+	err = h.state.View(ctx, func(tx *state.Tx) error {
+		for _, pkg := range trees {
+			s, err := h.quarantinedSubject(tx, pkg)
+			if err != nil {
+				return err
+			}
+			if found || coveredBy(denials, s) != nil {
+				continue // the list says why it is there
+			}
+			lost, found = Denial{Digest: pkg, Reason: inQuarantine}, string(pkg) == text
+			if note, err := readQuarantineNote(h.quarantinePath(pkg)); err == nil && !found && note.Denial.Subject() == text {
+				lost, found = note.Denial, true
+			}
 		}
-		if note, err := readQuarantineNote(h.quarantinePath(pkg)); err == nil && note.Denial.Subject() == text {
-			return note.Denial, nil
-		}
+		return nil
+	})
+	if err != nil || found {
+		return lost, err
 	}
 	e := &NotFound{Kind: "revocation", Name: text}
 	for _, d := range denials {
 		e.Near = append(e.Near, d.Subject())
 	}
 	return Denial{}, e
+}
+
+// coveredBy returns the first denial that covers s, or nil.
+func coveredBy(denials []Denial, s subject) *Denial {
+	for i := range denials {
+		if denials[i].covers(s) {
+			return &denials[i]
+		}
+	}
+	return nil
 }
 
 // releasable returns what the lifted denial covered and no remaining one does.
@@ -105,10 +129,11 @@ func (h *Home) releasable(ctx context.Context, rest []Denial, out *RevokeReport)
 			if !out.Denial.covers(s) {
 				continue
 			}
-			if i := slices.IndexFunc(rest, func(d Denial) bool { return d.covers(s) }); i >= 0 {
-				if !slices.Contains(out.StillDenied, rest[i]) {
-					out.StillDenied = append(out.StillDenied, rest[i])
+			if other := coveredBy(rest, s); other != nil {
+				if !slices.Contains(out.StillDenied, *other) {
+					out.StillDenied = append(out.StillDenied, *other)
 				}
+				h.renote(s, *other)
 				continue
 			}
 			going = append(going, holding{Subject: s})
@@ -116,6 +141,14 @@ func (h *Home) releasable(ctx context.Context, rest []Denial, out *RevokeReport)
 		return nil
 	})
 	return going, err
+}
+
+// renote tells a tree in quarantine why it stays there. Without it, the list of
+// denials still does.
+func (h *Home) renote(s subject, d Denial) {
+	if note, err := json.Marshal(quarantineNote{Denial: d, Subject: s}); err == nil {
+		_ = replaceFile(h.quarantinePath(s.Package)+".json", note)
+	}
 }
 
 // settleRelease brings back what a lifted denial covered, unless the denial is

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -69,7 +68,8 @@ func (h *Home) Verify(ctx context.Context, refs []Ref, lock *Lock) ([]Verificati
 type target struct {
 	ref     Ref
 	path    string
-	mirror  string // plugins/<dir> of a default version
+	dir     string // below plugins/, of a default version
+	mirror  string // its path
 	want    digest.Digest
 	subject subject
 	err     error
@@ -107,7 +107,7 @@ func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]tar
 	for _, in := range installs {
 		t := target{ref: Ref{ID: in.ID, Digest: in.Package}, path: h.storePath(in.Package), want: in.Package, subject: subjectOf(in)}
 		if dir, ok := defaults[in.Package]; ok {
-			t.mirror = h.pluginPath(dir)
+			t.dir, t.mirror = dir, h.pluginPath(dir)
 		}
 		if !exists(t.path) {
 			switch {
@@ -146,7 +146,7 @@ func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]tar
 func (h *Home) targetOf(sel *selection) target {
 	t := target{ref: sel.ref, path: sel.path, want: sel.recorded, subject: sel.subject()}
 	if sel.dirName != "" && sel.path != h.pluginPath(sel.dirName) {
-		t.mirror = h.pluginPath(sel.dirName)
+		t.dir, t.mirror = sel.dirName, h.pluginPath(sel.dirName)
 	}
 	return t
 }
@@ -172,6 +172,11 @@ func (h *Home) verifyOne(ctx context.Context, t target) Verification {
 		v.Digests, v.Verdict, v.Reason = Skipped, Skipped, err.Error()
 		return v
 	} else if err != nil {
+		var differs *Integrity
+		if errors.As(err, &differs) {
+			sel := &selection{ref: Ref{ID: t.subject.ID, Version: t.subject.Version}, path: t.path, recorded: t.want, dirName: t.dir}
+			_ = h.changed(ctx, sel, differs.Found, nil) // the verdict says so, whether it can be recorded or not
+		}
 		return fail(&v.Digests, err)
 	}
 	if err := h.checkDenied(t.subject); err != nil {
@@ -222,7 +227,7 @@ func (h *Home) movedOn(ctx context.Context, t target, where string) (moved bool,
 		if where != t.mirror || t.mirror == "" {
 			return nil
 		}
-		def, err := optional(tx.Default(filepath.Base(t.mirror)))
+		def, err := optional(tx.Default(t.dir))
 		moved = moved || def == nil || def.Package != t.want
 		return err
 	})
