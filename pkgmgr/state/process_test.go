@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,8 +30,10 @@ func TestMain(m *testing.M) {
 
 var childRoles = map[string]func(*DB, []string) error{
 	"count":     childCount,
-	"acrobat":   childEndless,
+	"endless":   childEndless,
+	"create":    childCreate,
 	"read":      childRead,
+	"wait":      func(*DB, []string) error { ready(); return nil },
 	"read-only": childReadOnly,
 }
 
@@ -118,6 +121,8 @@ func childRead(d *DB, _ []string) error {
 	}
 }
 
+// childEndless updates until it is killed. It prints the counter before each
+// commit and "done" after it.
 func childEndless(d *DB, _ []string) error {
 	ready()
 	for {
@@ -136,7 +141,16 @@ func childEndless(d *DB, _ []string) error {
 	}
 }
 
-func childReadOnly(d *DB, _ []string) error { return nil }
+// childCreate creates databases in directories 0, 1, 2, … until it is killed.
+func childCreate(d *DB, _ []string) error {
+	ready()
+	for n := 0; ; n++ {
+		if err := At(filepath.Join(d.dir, strconv.Itoa(n))).Ensure(context.Background()); err != nil {
+			return err
+		}
+		fmt.Println("done")
+	}
+}
 
 // A running child with its two pipes.
 type runningChild struct {

@@ -1,9 +1,9 @@
 package state
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
@@ -109,19 +109,21 @@ func (tx *Tx) putStanding(pkg digest.Digest, kind string, e *encoder) error {
 var errStandingKey = errors.New("the key names no known record")
 
 // add decodes one record into s.
-func (s *Standing) add(kind string, value []byte) error {
+func (s *Standing) add(kind, value []byte) error {
 	d := newDecoder(value)
-	switch blockKind, block := strings.CutPrefix(kind, kindBlock); {
-	case block:
-		s.Blocks = append(s.Blocks, Block{Package: s.Package, Kind: BlockKind(blockKind), At: d.time(), Detail: d.text()})
-	case kind == kindTrust:
+	switch string(kind) {
+	case kindTrust:
 		s.Trust = &Trust{Package: s.Package, Fingerprint: d.digest(), ID: d.text(), Version: d.text(), At: d.time(), Via: d.text()}
-	case kind == kindEnable:
+	case kindEnable:
 		s.Enablement = &Enablement{Package: s.Package, Scopes: decodeTexts[manifest.Scope](d), At: d.time()}
-	case kind == kindHealth:
+	case kindHealth:
 		s.Health = &Health{Package: s.Package, Status: HealthStatus(d.text()), Code: d.text(), Message: d.text(), At: d.time()}
 	default:
-		return errStandingKey
+		block, ok := bytes.CutPrefix(kind, []byte(kindBlock))
+		if !ok {
+			return errStandingKey
+		}
+		s.Blocks = append(s.Blocks, Block{Package: s.Package, Kind: BlockKind(block), At: d.time(), Detail: d.text()})
 	}
 	return d.err()
 }
@@ -131,7 +133,7 @@ func (tx *Tx) Standing(pkg digest.Digest) (Standing, error) {
 	s := Standing{Package: pkg}
 	prefix := standingKey(pkg, "")
 	err := tx.each(bucketStanding, prefix, func(k, v []byte) error {
-		if err := s.add(string(k[len(prefix):]), v); err != nil {
+		if err := s.add(k[len(prefix):], v); err != nil {
 			return tx.damaged(bucketStanding, k, err)
 		}
 		return nil
@@ -147,8 +149,8 @@ func (tx *Tx) Standings() (map[digest.Digest]Standing, error) {
 	all := map[digest.Digest]Standing{}
 	var s Standing
 	err := tx.each(bucketStanding, nil, func(k, v []byte) error {
-		pkg, kind, _ := strings.Cut(string(k), "/")
-		if string(s.Package) != pkg {
+		pkg, kind, _ := bytes.Cut(k, []byte{'/'})
+		if string(s.Package) != string(pkg) {
 			if s.Package != "" {
 				all[s.Package] = s
 			}

@@ -21,7 +21,7 @@ type Bucket struct {
 func (b *Bucket) Sequence() uint64 { return b.sequence }
 
 // Get returns the value of key, or nil if there is none or it is a bucket. It is
-// valid until the next Get or Bucket of the same File.
+// valid until the next use of the same File, but for cursors that exist already.
 func (b *Bucket) Get(key []byte) ([]byte, error) {
 	value, isBucket, err := b.find(key)
 	if isBucket {
@@ -78,15 +78,15 @@ func openBucket(f *File, value []byte) (*Bucket, error) {
 
 // Cursor returns a cursor that stands nowhere.
 func (b *Bucket) Cursor() *Cursor {
-	c := &Cursor{bucket: b, frames: b.f.spare}
-	b.f.spare = nil
+	c := &Cursor{bucket: b, frames: b.f.finder.frames}
+	b.f.finder.frames = nil
 	return c
 }
 
-// Release gives the cursor's buffers to the next one. The cursor is not to be
-// used again.
+// Release gives the cursor's buffers to later look-ups and cursors. The cursor is
+// not to be used again.
 func (c *Cursor) Release() {
-	c.bucket.f.spare = c.frames
+	c.bucket.f.finder.frames = c.frames
 	c.frames, c.depth = nil, 0
 }
 

@@ -61,8 +61,7 @@ type File struct {
 	pageSize int64
 	meta     meta
 	root     Bucket
-	finder   Cursor  // for single look-ups in any bucket
-	spare    []frame // buffers of released cursors
+	finder   Cursor // for single look-ups in any bucket; lends its buffers to cursors
 }
 
 type meta struct {
