@@ -89,4 +89,6 @@ func print(w io.Writer, rows []row) {
 	}
 }
 
-func milliseconds(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000)
+}
