@@ -149,6 +149,10 @@ func (h *Home) decide(sel *selection, m Method, root string) (*Decision, error) 
 	return &Decision{Call: call, home: h, sel: sel, method: m, root: root}, nil
 }
 
+// Dir is where the package stands that is considered. An install that gets in between
+// may move it: the Approval's Dir is the one that counts.
+func (d *Decision) Dir() string { return d.sel.path }
+
 // NotRevoked refuses a package that a denial covers.
 func (d *Decision) NotRevoked() error {
 	if err := d.home.checkDenied(d.sel.subject()); err != nil {
@@ -350,3 +354,6 @@ func (a *Approval) Recheck(ctx context.Context) error {
 	}
 	return nil
 }
+
+// NotRevoked returns a *Revoked if a denial covers the approved package by now.
+func (a *Approval) NotRevoked() error { return a.decision.NotRevoked() }

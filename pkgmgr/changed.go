@@ -74,7 +74,7 @@ func (h *Home) currentDefault(ctx context.Context, sel *selection) (state.Defaul
 // markChanged records a change. On a read-only data directory the refusal alone
 // must do.
 func (h *Home) markChanged(ctx context.Context, recorded digest.Digest, id, version string, found digest.Digest) error {
-	err := h.state.Update(ctx, func(tx *state.Tx) error {
+	err := h.update(ctx, func(tx *state.Tx) error {
 		return h.blockChanged(tx, recorded, id, version, found)
 	})
 	if isReadOnly(err) {

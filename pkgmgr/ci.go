@@ -291,7 +291,7 @@ func (h *Home) RecordLockApproval(ctx context.Context, a *Approval, lock *Lock, 
 	}
 	out := &Enabled{ID: a.Manifest.ID, Version: a.Manifest.Version, Package: a.Package, Granted: a.Grants, Health: health,
 		Withheld: without(a.Manifest.RequestedScopes, a.Grants)}
-	return out, h.state.Update(ctx, func(tx *state.Tx) error {
+	return out, h.update(ctx, func(tx *state.Tx) error {
 		standing, err := tx.Standing(a.Package)
 		if err != nil {
 			return err

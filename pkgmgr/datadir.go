@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
@@ -57,10 +58,11 @@ func DataDir(flag string, getenv func(string) string) (string, error) {
 // Home is one data directory. It holds no open file and no lock between calls,
 // so any number of processes may use the same directory.
 type Home struct {
-	path  string
-	state *state.DB
-	now   func() time.Time
-	on    Progress
+	path    string
+	state   *state.DB
+	now     func() time.Time
+	on      Progress
+	checked atomic.Bool // the directory existed and kept the rules
 }
 
 // Progress carries optional callbacks; nil members are skipped.
@@ -115,6 +117,7 @@ func homeAt(path string, o Options) *Home {
 // a place of packages is no directory: a link there would lead out of what the
 // first rule protects.
 func (h *Home) check() error {
+	there := exists(h.path)
 	if err := checkDataDir(h.path); err != nil {
 		return err
 	}
@@ -130,6 +133,7 @@ func (h *Home) check() error {
 			return &UnsafeDirectory{h.join(name), "is not a directory"}
 		}
 	}
+	h.checked.Store(there)
 	return nil
 }
 
@@ -140,18 +144,27 @@ func (h *Home) join(parts ...string) string {
 	return filepath.Join(append([]string{h.path}, parts...)...)
 }
 
-// ensure creates the data directory and the named directories below it, 0700.
+// ensure creates the data directory and the named directories below it, 0700. Where
+// somebody else was quicker to create it, in a directory that all can write, it is
+// refused.
 func (h *Home) ensure(names ...string) error {
-	fresh := !exists(h.path)
 	for _, name := range append([]string{""}, names...) {
 		if err := os.MkdirAll(h.join(name), 0o700); err != nil {
 			return h.cannotWrite("data directory", err)
 		}
 	}
-	if fresh { // somebody may have been quicker in a directory that all can write
-		return h.check()
+	if h.checked.Load() {
+		return nil
 	}
-	return nil
+	return h.check()
+}
+
+// update is a transaction that changes something.
+func (h *Home) update(ctx context.Context, fn func(*state.Tx) error) error {
+	if err := h.ensure(); err != nil {
+		return err
+	}
+	return h.state.Update(ctx, fn)
 }
 
 func isReadOnly(err error) bool {

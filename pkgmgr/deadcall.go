@@ -20,9 +20,6 @@ func (c *Call) Leave() {
 	}
 }
 
-// NotRevoked returns a *Revoked if a denial covers the approved package by now.
-func (a *Approval) NotRevoked() error { return a.decision.NotRevoked() }
-
 // A DeadCall is a call whose supervisor died. Its marker is locked by the process
 // that cleans up after it, so that two do not, and so that a call which was only
 // about to begin under that id takes another one.

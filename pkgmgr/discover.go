@@ -363,7 +363,7 @@ func (l *listing) remember(ctx context.Context) {
 	if len(fresh) == 0 {
 		return
 	}
-	_ = l.home.state.Update(ctx, func(tx *state.Tx) error {
+	_ = l.home.update(ctx, func(tx *state.Tx) error {
 		for _, s := range fresh {
 			if err := tx.PutSeen(s); err != nil {
 				return err

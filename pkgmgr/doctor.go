@@ -108,7 +108,7 @@ func Repair(ctx context.Context, path string, o Options) (*Repaired, error) {
 		return nil, err
 	}
 	if out.DatabaseAside != "" {
-		err := h.state.Update(ctx, func(tx *state.Tx) error {
+		err := h.update(ctx, func(tx *state.Tx) error {
 			return tx.AppendEvent(h.event(EventRepair, "", "", "", map[string]string{"aside": filepath.Base(out.DatabaseAside)}))
 		})
 		if err != nil {
@@ -177,7 +177,7 @@ func (h *Home) recordStore(ctx context.Context) ([]Moved, error) {
 		}
 		out = append(out, Moved{ID: rec.ID, Version: rec.Version, Package: rec.Package, Path: h.storePath(rec.Package)})
 	}
-	return out, h.state.Update(ctx, func(tx *state.Tx) error {
+	return out, h.update(ctx, func(tx *state.Tx) error {
 		for i, rec := range installs {
 			if err := h.recordInstall(tx, rec, isDefault[i], EventInstall); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
@@ -183,6 +184,9 @@ func (e *UnsafeDirectory) Error() string {
 type ReadOnly struct{ Path string }
 
 func (e *ReadOnly) Error() string { return fmt.Sprintf("data directory %s is read-only", e.Path) }
+
+// Is makes it the same refusal as the database's own.
+func (e *ReadOnly) Is(target error) bool { return target == state.ErrReadOnly }
 
 // A Denial is one local revocation. Exactly one of Digest and PluginID is set.
 type Denial struct {

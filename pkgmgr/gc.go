@@ -144,7 +144,7 @@ func (h *Home) collect(ctx context.Context, going []Removed) error {
 		return err
 	}
 	defer s.discard()
-	err = h.state.Update(ctx, func(tx *state.Tx) error {
+	err = h.update(ctx, func(tx *state.Tx) error {
 		for _, r := range going {
 			if err := tx.RemoveInstall(r.Package); err != nil {
 				return err

@@ -57,6 +57,9 @@ type Installed struct {
 // swap of the default version, record. Killed at any point it leaves the old
 // state or the new one; the next Open cleans up.
 func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*Installed, error) {
+	if err := h.ensure(); err != nil {
+		return nil, err
+	}
 	// The database exists before the first package does: its absence beside
 	// packages means that it was lost.
 	if err := h.state.Ensure(ctx); err != nil {

@@ -171,7 +171,7 @@ func (h *Home) ensureArchive(ctx context.Context, in state.Install, where string
 	if err := h.addArchive(s, sum); err != nil {
 		return "", h.cannotWrite("store", err)
 	}
-	return sum, h.state.Update(ctx, func(tx *state.Tx) error {
+	return sum, h.update(ctx, func(tx *state.Tx) error {
 		now, err := tx.Install(in.Package)
 		if err != nil {
 			return err

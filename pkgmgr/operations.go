@@ -35,7 +35,7 @@ func (h *Home) StartOperation(ctx context.Context, a *Approval, req OperationReq
 		ProjectRoot: a.ProjectRoot, ProjectID: a.ProjectID, Action: req.Action, InputDigest: digest.Of(canonical),
 		IdempotencyKey: req.IdempotencyKey, Dev: req.Dev, State: state.Running, StartedAt: h.now().UTC(),
 	}
-	err = h.state.Update(ctx, func(tx *state.Tx) error {
+	err = h.update(ctx, func(tx *state.Tx) error {
 		if req.IdempotencyKey != "" {
 			earlier, err := optional(tx.OperationByKey(op.PluginID, op.Action, op.IdempotencyKey))
 			if err != nil {
@@ -93,7 +93,7 @@ type CallRecord struct {
 // RecordCall stores health, log lines, the operation's outcome and one line of
 // history. On a read-only data directory it stores nothing, which is no error.
 func (h *Home) RecordCall(ctx context.Context, a *Approval, r CallRecord) error {
-	err := h.state.Update(ctx, func(tx *state.Tx) error {
+	err := h.update(ctx, func(tx *state.Tx) error {
 		if r.Health.Status != "" {
 			if err := tx.PutHealth(r.Health); err != nil {
 				return err
@@ -132,7 +132,7 @@ func (h *Home) RecordCall(ctx context.Context, a *Approval, r CallRecord) error 
 // It does not wait for the end.
 func (h *Home) CancelOperation(ctx context.Context, id, by string) (state.Operation, error) {
 	var op state.Operation
-	err := h.state.Update(ctx, func(tx *state.Tx) (err error) {
+	err := h.update(ctx, func(tx *state.Tx) (err error) {
 		if op, err = tx.Operation(id); err != nil {
 			return err
 		}
@@ -196,7 +196,11 @@ func (h *Home) Logs(ctx context.Context, id string, after uint64, limit int) (li
 // Bury records that the supervisor of a call died: its operation, if it was one,
 // is abandoned with an unknown effect. The caller has ended the call's processes.
 func (h *Home) Bury(ctx context.Context, callID string) error {
-	if err := h.abandon(ctx, callID); err != nil {
+	err := h.abandon(ctx, callID)
+	if isReadOnly(err) {
+		return nil // nothing can be recorded or removed; the next command that can does it
+	}
+	if err != nil {
 		return err
 	}
 	return h.removeMarker(callID)
@@ -204,7 +208,7 @@ func (h *Home) Bury(ctx context.Context, callID string) error {
 
 // abandon ends a running operation of which nobody knows how it went.
 func (h *Home) abandon(ctx context.Context, callID string) error {
-	return h.state.Update(ctx, func(tx *state.Tx) error {
+	return h.update(ctx, func(tx *state.Tx) error {
 		op, err := optional(tx.Operation(callID))
 		if err != nil || op == nil || op.State != state.Running {
 			return err
@@ -224,7 +228,7 @@ func (h *Home) abandon(ctx context.Context, callID string) error {
 // another health where health is not nil. On a read-only data directory it adds
 // nothing, which is no error.
 func (h *Home) RecordAfter(ctx context.Context, a *Approval, health *state.Health, lines []state.LogEntry) error {
-	err := h.state.Update(ctx, func(tx *state.Tx) error {
+	err := h.update(ctx, func(tx *state.Tx) error {
 		if health != nil {
 			if err := tx.PutHealth(*health); err != nil {
 				return err

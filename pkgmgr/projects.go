@@ -43,7 +43,7 @@ func (h *Home) TrustProject(ctx context.Context, root string) (p state.ProjectTr
 	if err != nil {
 		return p, false, fmt.Errorf("project id: %w", err)
 	}
-	err = h.state.Update(ctx, func(tx *state.Tx) error {
+	err = h.update(ctx, func(tx *state.Tx) error {
 		old, err := optional(tx.ProjectTrust(root))
 		if err != nil {
 			return err
@@ -66,7 +66,7 @@ func (h *Home) TrustProject(ctx context.Context, root string) (p state.ProjectTr
 // UntrustProject takes the trust in root back, with every approval that the
 // project's lock gave. *NotFound when it was not trusted.
 func (h *Home) UntrustProject(ctx context.Context, root string) error {
-	return h.state.Update(ctx, func(tx *state.Tx) error {
+	return h.update(ctx, func(tx *state.Tx) error {
 		old, err := optional(tx.ProjectTrust(root))
 		if err != nil {
 			return err

@@ -146,7 +146,7 @@ func (h *Home) publishSteps(ctx context.Context, s *stage, p *plan, event string
 	}
 	// Readers wait for this transaction: none sees the new tree below plugins/
 	// beside the old record.
-	return h.state.Update(context.WithoutCancel(ctx), func(tx *state.Tx) error {
+	return h.update(context.WithoutCancel(ctx), func(tx *state.Tx) error {
 		if err := h.recordInstall(tx, p.Install, p.Default, event); err != nil {
 			return err
 		}
@@ -243,7 +243,7 @@ func (h *Home) keepArchive(ctx context.Context, s *staged, rec state.Install) er
 		return err
 	}
 	old.Archive = rec.Archive
-	return h.state.Update(ctx, func(tx *state.Tx) error { return tx.PutInstall(*old) })
+	return h.update(ctx, func(tx *state.Tx) error { return tx.PutInstall(*old) })
 }
 
 // addArchive moves the stage's archive into the store.

@@ -181,7 +181,7 @@ func (h *Home) stripCovered(ctx context.Context, d Denial, news bool) error {
 	if err != nil {
 		return err
 	}
-	return h.state.Update(ctx, func(tx *state.Tx) error {
+	return h.update(ctx, func(tx *state.Tx) error {
 		subjects, err := h.favoured(tx, trees)
 		if err != nil {
 			return err

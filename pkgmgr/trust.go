@@ -53,7 +53,7 @@ func (h *Home) Trust(ctx context.Context, ref Ref, lock *Lock, given digest.Dige
 		return nil, err
 	}
 	out := &Trusted{ID: c.Manifest.ID, Version: c.Manifest.Version, Package: c.Package, Fingerprint: c.Fingerprint}
-	err = h.state.Update(ctx, func(tx *state.Tx) error {
+	err = h.update(ctx, func(tx *state.Tx) error {
 		if err := h.recordTrust(tx, sel, c, where, out); err != nil {
 			return err
 		}
@@ -262,7 +262,7 @@ func (h *Home) withdraw(ctx context.Context, ref Ref, lock *Lock, kind state.Blo
 		return &Untrusted{ID: ref.ID, Was: StatusUntrusted, Status: StatusUntrusted}, nil
 	}
 	out := &Untrusted{ID: sel.ref.ID, Version: sel.version(), Package: sel.recorded, Was: sel.status()}
-	err = h.state.Update(ctx, func(tx *state.Tx) error {
+	err = h.update(ctx, func(tx *state.Tx) error {
 		now := h.now().UTC()
 		if err := tx.RemoveEnablement(sel.recorded); err != nil {
 			return err
@@ -304,7 +304,7 @@ func (h *Home) RecordEnable(ctx context.Context, a *Approval, health state.Healt
 	}
 	out := &Enabled{ID: a.Manifest.ID, Version: a.Manifest.Version, Package: a.Package, Granted: a.Grants, Health: health,
 		Withheld: without(a.Manifest.RequestedScopes, a.Grants)}
-	return out, h.state.Update(ctx, func(tx *state.Tx) error {
+	return out, h.update(ctx, func(tx *state.Tx) error {
 		standing, err := tx.Standing(a.Package)
 		if err != nil {
 			return err

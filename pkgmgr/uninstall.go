@@ -80,7 +80,7 @@ func (h *Home) remove(ctx context.Context, going []holding) error {
 	}
 	err = h.removeSteps(s, going)
 	if err == nil {
-		err = h.state.Update(context.WithoutCancel(ctx), func(tx *state.Tx) error {
+		err = h.update(context.WithoutCancel(ctx), func(tx *state.Tx) error {
 			for _, p := range going {
 				if err := h.forgetPackage(tx, p); err != nil {
 					return err

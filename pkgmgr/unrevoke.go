@@ -187,7 +187,7 @@ func (h *Home) release(ctx context.Context, d Denial, going []holding, out *Revo
 			out.Quarantined = append(out.Quarantined, m)
 		}
 	}
-	err := h.state.Update(ctx, func(tx *state.Tx) error {
+	err := h.update(ctx, func(tx *state.Tx) error {
 		return tx.AppendEvent(h.event(EventUnrevoke, d.PluginID, "", d.Digest, map[string]string{"subject": d.Subject()}))
 	})
 	return errors.Join(damaged, err)
@@ -199,7 +199,7 @@ func (h *Home) bringBack(ctx context.Context, s subject) (Moved, error) {
 	from, place := h.quarantinePath(s.Package), h.storePath(s.Package)
 	m := Moved{ID: s.ID, Version: s.Version, Package: s.Package, Path: place}
 	// Nothing in favour of it may come back before the tree does.
-	err := h.state.Update(ctx, func(tx *state.Tx) error { return strip(tx, s.Package) })
+	err := h.update(ctx, func(tx *state.Tx) error { return strip(tx, s.Package) })
 	if err != nil {
 		return m, err
 	}
@@ -223,7 +223,7 @@ func (h *Home) bringBack(ctx context.Context, s subject) (Moved, error) {
 	var foreign *ForeignDirectory
 	if errors.As(err, &claimed) || errors.As(err, &foreign) {
 		// Somebody else's directory has the id now: this one stays in the store.
-		return m, h.state.Update(ctx, func(tx *state.Tx) error { return tx.PutInstall(rec) })
+		return m, h.update(ctx, func(tx *state.Tx) error { return tx.PutInstall(rec) })
 	}
 	if err != nil || p.Unchanged {
 		return m, err
