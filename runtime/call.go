@@ -30,8 +30,8 @@ func (e *Stopped) Unwrap() error        { return e.Cause }
 
 // call starts the child for an approval, exchanges one method with it, ends it in
 // order and records what happened.
-func (h *Host) call(ctx context.Context, a *pkgmgr.Approval, req Request) (*Result, error) {
-	r := &running{host: h, approval: a, req: req}
+func (h *Host) call(ctx context.Context, a *pkgmgr.Approval, req Request, environment func(dir string) []string) (*Result, error) {
+	r := &running{host: h, approval: a, req: req, environment: environment}
 	result, fault := r.exchange(ctx)
 	if fault != nil {
 		return nil, r.fail(fault)
@@ -41,13 +41,14 @@ func (h *Host) call(ctx context.Context, a *pkgmgr.Approval, req Request) (*Resu
 
 // running is one call between its approval and its record.
 type running struct {
-	host     *Host
-	approval *pkgmgr.Approval
-	req      Request
-	child    *process.Child // nil until it has started
-	client   *call.Client
-	sent     bool   // the method's request may have reached the plugin
-	logged   uint64 // the last line of stderr that is recorded
+	host        *Host
+	approval    *pkgmgr.Approval
+	req         Request
+	environment func(dir string) []string
+	child       *process.Child // nil until it has started
+	client      *call.Client
+	sent        bool   // the method's request may have reached the plugin
+	logged      uint64 // the last line of stderr that is recorded
 
 	// Of the watch, to be read when it has ended.
 	stop  error     // why the call was ended from outside, or nil
@@ -58,13 +59,13 @@ type running struct {
 // a *process.StartError, a *Stopped, or a decision that changed meanwhile; a stop
 // during the exchange is r.stop.
 func (r *running) exchange(outer context.Context) (*Result, error) {
-	a, h := r.approval, r.host
+	a := r.approval
 	if err := r.stopped(outer); err != nil {
 		return nil, err
 	}
 	child, err := process.Start(process.Spec{
 		Executable: a.Executable, Path: a.Path, Args: a.Manifest.Arguments, Dir: a.Dir,
-		Env: process.Environment(h.Lookup, plugin.Protocol, a.Dir, a.ProjectRoot), CallID: a.Call.ID,
+		Env: r.environment(a.Dir), CallID: a.Call.ID,
 	})
 	if err != nil {
 		return nil, err

@@ -94,6 +94,7 @@ func (h *Host) Run(ctx context.Context, req Request) (*Result, error) {
 	if err := d.ProjectTrusted(); err != nil {
 		return nil, err
 	}
+	environment := h.environment(d.Dir(), req.Project)
 	approval, err := d.Rehash(ctx)
 	if err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func (h *Host) Run(ctx context.Context, req Request) (*Result, error) {
 			return replayed(approval, *replay)
 		}
 	}
-	return h.call(ctx, approval, req)
+	return h.call(ctx, approval, req, environment)
 }
 
 // Enable grants exactly the offered scopes after a good initialize and health
@@ -156,12 +157,13 @@ func (h *Host) introduce(ctx context.Context, d *pkgmgr.Decision, store func(*pk
 	if err := d.ProjectTrusted(); err != nil {
 		return err
 	}
+	environment := h.environment(d.Dir(), "")
 	approval, err := d.Rehash(ctx)
 	if err != nil {
 		return err
 	}
 	defer approval.Close()
-	result, err := h.call(ctx, approval, Request{CallRequest: pkgmgr.CallRequest{Method: pkgmgr.MethodHealth}})
+	result, err := h.call(ctx, approval, Request{CallRequest: pkgmgr.CallRequest{Method: pkgmgr.MethodHealth}}, environment)
 	if err != nil {
 		return err
 	}
@@ -249,6 +251,19 @@ func (req Request) timeout() time.Duration {
 
 func operationRequest(req Request) pkgmgr.OperationRequest {
 	return pkgmgr.OperationRequest{Action: req.Action, Input: req.Input, IdempotencyKey: req.IdempotencyKey, Dev: req.Dev}
+}
+
+// environment makes the environment of a child beside the digests, which take longer.
+// The returned function gives it for the directory that was approved in the end.
+func (h *Host) environment(expected, project string) func(dir string) []string {
+	made := make(chan []string, 1)
+	go func() { made <- process.Environment(h.Lookup, plugin.Protocol, expected, project) }()
+	return func(dir string) []string {
+		if dir != expected {
+			return process.Environment(h.Lookup, plugin.Protocol, dir, project)
+		}
+		return <-made
+	}
 }
 
 // project is what the plugin is told: the root only under project.files.read.
