@@ -179,8 +179,9 @@ func TestPanicOfTheCallerGoesOn(t *testing.T) {
 		"update": func() {
 			_ = d.Update(context.Background(), func(tx *Tx) error { _ = recordRun(tx, testDigest(0), 1); panic("mine") })
 		},
-		"nil": func() {
-			_ = d.View(context.Background(), func(*Tx) error { var m map[string]int; m["x"] = 1; return nil })
+		"bounds": func() {
+			var none []int
+			_ = d.View(context.Background(), func(*Tx) error { return errors.New(string(rune(none[len(none)]))) })
 		},
 	} {
 		func() {

@@ -39,7 +39,7 @@ func killAt(t *testing.T, c runningChild, random *rand.Rand) (lines []string) {
 // there, what was not is not, and all records agree.
 func TestKilledInUpdates(t *testing.T) {
 	rounds := 200
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		rounds = 20
 	}
 	d := open(t)
@@ -81,7 +81,7 @@ func TestKilledInUpdates(t *testing.T) {
 // complete.
 func TestKilledInCreate(t *testing.T) {
 	rounds := 40
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		rounds = 5
 	}
 	random := rand.New(rand.NewPCG(3, 4))
