@@ -230,11 +230,12 @@ func (tx *Tx) OperationByKey(pluginID, action, key string) (Operation, error) {
 	if key == "" || hasNUL(pluginID, action, key) {
 		return Operation{}, ErrNotFound
 	}
-	id, err := tx.get(bucketKeys, operationKey(pluginID, action, key))
+	v, err := tx.get(bucketKeys, operationKey(pluginID, action, key))
 	if err != nil {
 		return Operation{}, err
 	}
-	op, err := tx.Operation(string(id))
+	id := string(v)
+	op, err := tx.Operation(id)
 	if errors.Is(err, ErrNotFound) {
 		err = tx.damaged(bucketKeys, operationKey(pluginID, action, key), fmt.Errorf("operation %q does not exist", id))
 	}

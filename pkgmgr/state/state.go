@@ -1,12 +1,15 @@
 // Package state keeps the data directory's database: installs, decisions,
 // health, logs, operations and history, in <dir>/state.db (bbolt).
 //
-// The database is open for one transaction at a time. Every transaction first
-// takes a blocking advisory lock on <dir>/state.lock, shared for View and
-// exclusive for Update, so that any number of processes wait in the kernel and
-// none polls; then it opens the database, runs, and closes both. Nobody may hold
-// a transaction across the life of a child process, and a transaction must not
-// be started inside another one: it would wait for itself.
+// The database is open for one transaction at a time, under two advisory locks
+// that every process waits for in the kernel (lock.go): Views run beside each
+// other, an Update runs alone, and neither starves the other. Nobody may hold a
+// transaction across the life of a child process, and none may be started inside
+// another one: it can wait for itself.
+//
+// Update goes through bbolt. View reads the same file by position (package
+// boltfile), which costs a fraction of bbolt's mapping and cannot be led astray by a
+// damaged file.
 //
 // The package stores what it is told and holds invariants of storage only:
 // keys, bounds, transitions of an operation, a format version. It refuses to

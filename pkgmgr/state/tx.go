@@ -112,7 +112,13 @@ func (tx *Tx) put(id bucketID, key, value []byte) error {
 	return b.Put(key, value)
 }
 
+// remove removes a record. Where there is none nothing is written.
 func (tx *Tx) remove(id bucketID, key []byte) error {
+	if tx.bolt != nil {
+		if _, err := tx.get(id, key); errors.Is(err, ErrNotFound) {
+			return nil
+		}
+	}
 	b, err := tx.writableBucket(id)
 	if err != nil {
 		return err
