@@ -2,8 +2,8 @@ package commands
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -27,10 +27,12 @@ func initCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		ArgsUsage: "DIR",
 		Description: "Writes a plugin project that works: a plugin with an inspect and an operate action, a manifest, and tests that hold it to the " +
-			"protocol. Nothing is overwritten.",
-		UsageText: "switchyard init my-plugin --lang go\nswitchyard init . --lang go --id file-count --name 'File count'",
+			"protocol. Nothing is overwritten.\n\n" +
+			"The project requires the release of the SDK that this program is. A program that was built from a checkout of its source uses that checkout; " +
+			"where it cannot be found, name it with --sdk.",
+		UsageText: "switchyard init my-plugin\nswitchyard init my-plugin --sdk ~/src/switchyard\nswitchyard init . --id file-count --name 'File count'",
 		Flags: flags{
-			&cli.StringFlag{Name: "lang", Destination: &o.language, Usage: "the `LANGUAGE`: " + strings.Join(scaffold.Languages(), ", ")},
+			&cli.StringFlag{Name: "lang", Value: "go", Destination: &o.language, Usage: "the `LANGUAGE`: " + strings.Join(scaffold.Languages(), ", ") + " (default go)"},
 			&cli.StringFlag{Name: "id", Destination: &o.id, Usage: "the plugin's `ID` (default: the directory's name)"},
 			&cli.StringFlag{Name: "name", Destination: &o.name, Usage: "the plugin's `NAME` for people (default: the id)"},
 			&cli.StringFlag{Name: "module", Destination: &o.module, Usage: "the Go module's `PATH` (default: example.com/ID)"},
@@ -47,17 +49,10 @@ func initCommand(in *invocation) *cli.Command {
 }
 
 func (in *invocation) init(dir string, o initOptions) error {
-	if o.language == "" {
-		return in.usage("--lang is missing: there is %s", strings.Join(scaffold.Languages(), ", "))
-	}
-	known := false
-	for _, l := range scaffold.Languages() {
-		known = known || l == o.language
-	}
-	if !known {
+	if !slices.Contains(scaffold.Languages(), o.language) {
 		return in.usage("--lang: no template for %q; there is %s", o.language, strings.Join(scaffold.Languages(), ", "))
 	}
-	p := scaffold.Project{Language: o.language, ID: o.id, Name: o.name, Module: o.module, Version: sdkVersion()}
+	p := scaffold.Project{Language: o.language, ID: o.id, Name: o.name, Module: o.module}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -74,13 +69,8 @@ func (in *invocation) init(dir string, o initOptions) error {
 	if p.Module == "" {
 		p.Module = "example.com/" + p.ID
 	}
-	if o.sdk != "" {
-		if p.SDK, err = filepath.Abs(o.sdk); err != nil {
-			return err
-		}
-		if _, err := os.Stat(filepath.Join(p.SDK, "sdk", "plugin")); err != nil {
-			return in.usage("--sdk: %s holds no sdk/plugin", o.sdk)
-		}
+	if p.SDK, p.Version, err = in.sdk(o.sdk); err != nil {
+		return err
 	}
 	files, err := scaffold.Write(dir, p)
 	var invalid *manifest.Invalid
@@ -89,6 +79,9 @@ func (in *invocation) init(dir string, o initOptions) error {
 	}
 	if err != nil {
 		return err
+	}
+	if o.sdk == "" && p.SDK != "" {
+		in.warn("this program is no release: the project uses the SDK in %s", p.SDK)
 	}
 	data := initData{abs, p.ID, p.Language, files}
 	in.report(data, func(page *page) {
@@ -102,15 +95,3 @@ func (in *invocation) init(dir string, o initOptions) error {
 	return nil
 }
 
-// sdkVersion is the released module that a new project needs: that of this
-// program.
-func sdkVersion() string {
-	v := thisVersion().Version
-	if v == "devel" {
-		return "v0.0.0"
-	}
-	if !strings.HasPrefix(v, "v") {
-		v = "v" + v
-	}
-	return v
-}

@@ -36,8 +36,8 @@ const (
 	starterSDK    = "github.com/switchyard-plugins/switchyard v0.0.0"
 )
 
-// sdkModule is the module that a Go plugin imports.
-const sdkModule = "github.com/switchyard-plugins/switchyard"
+// SDKModule is the module that a Go plugin imports.
+const SDKModule = "github.com/switchyard-plugins/switchyard"
 
 // A Project describes what is to be written.
 type Project struct {
@@ -153,11 +153,11 @@ func (p Project) fill(name, text string) string {
 	}
 	sdk := starterSDK
 	if p.SDK == "" {
-		sdk = sdkModule + " " + p.Version
+		sdk = SDKModule + " " + p.Version
 	}
 	text = strings.NewReplacer(starterModule, p.Module, starterSDK, sdk, starterID, p.ID, starterName, shown).Replace(text)
 	if name == "go.mod" && p.SDK != "" {
-		text += "\nreplace " + sdkModule + " => " + strconv.Quote(p.SDK) + "\n"
+		text += "\nreplace " + SDKModule + " => " + strconv.Quote(p.SDK) + "\n"
 	}
 	return text
 }

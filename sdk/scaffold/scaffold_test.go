@@ -75,7 +75,7 @@ func TestReleasedSDK(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if f.name == "go.mod" && f.text != "module example.com/me/my-plugin\n\ngo 1.26.0\n\nrequire "+sdkModule+" v1.2.3\n" {
+		if f.name == "go.mod" && f.text != "module example.com/me/my-plugin\n\ngo 1.26.0\n\nrequire "+SDKModule+" v1.2.3\n" {
 			t.Errorf("go.mod:\n%s", f.text)
 		}
 	}
