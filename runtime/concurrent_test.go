@@ -24,7 +24,7 @@ func TestInstallWhileRunning(t *testing.T) {
 	w.pkg = in.Package
 	w.approve(allScopes...)
 
-	tools := make([]*tool, 20)
+	tools := make([]*tool, processes())
 	for i := range tools {
 		source := w.source
 		if i%2 == 1 {
@@ -77,6 +77,14 @@ func TestInstallWhileRunning(t *testing.T) {
 	w.wantNothingLeft()
 }
 
+// processes is how many work at once where many should.
+func processes() int {
+	if raced {
+		return 4
+	}
+	return 20
+}
+
 // longRun makes the following test as long as it should be before a release.
 const longRun = "SWITCHYARD_TEST_LONG"
 
@@ -86,6 +94,9 @@ const longRun = "SWITCHYARD_TEST_LONG"
 func TestInstallAndRun(t *testing.T) {
 	t.Parallel()
 	rounds := 8
+	if raced {
+		rounds = 2
+	}
 	if os.Getenv(longRun) != "" {
 		rounds = 250
 	}

@@ -37,7 +37,7 @@ const (
 	scopeOperate  = manifest.ScopeOperate
 )
 
-var allScopes = []manifest.Scope{scopeMetadata, scopeFiles, scopeOperate}
+var allScopes = []manifest.Scope{scopeFiles, scopeMetadata, scopeOperate} // as grants are sorted
 
 // A world is a data directory with one plugin, "sample", and a project. What the
 // plugin does is said before each call by behave or work: its executable is a script
@@ -250,14 +250,12 @@ func (w *world) must(err error) {
 
 // remove makes the installed trees writable, so that the test's directory can go.
 func (w *world) remove() {
-	for _, dir := range []string{w.data, w.source} {
-		filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				os.Chmod(path, 0o700)
-			}
-			return nil
-		})
-	}
+	filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			os.Chmod(path, 0o700)
+		}
+		return nil
+	})
 }
 
 // lines returns the lines of a file, none where there is no file.

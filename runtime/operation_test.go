@@ -178,7 +178,7 @@ func TestKeyWhileRunning(t *testing.T) {
 func TestOneEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, allScopes...)
-	tools := make([]*tool, 20)
+	tools := make([]*tool, processes())
 	for i := range tools {
 		tools[i] = w.start(job{Do: "run", Request: operation("key", "{}"), Wait: true})
 	}
@@ -195,7 +195,7 @@ func TestOneEffect(t *testing.T) {
 		}
 	}
 	if n := len(w.effects()); n != 1 || ran != 1 {
-		t.Errorf("%d effects, %d of 20 processes say that they had it", n, ran)
+		t.Errorf("%d effects, %d of %d processes say that they had it", n, ran, len(tools))
 	}
 	if r, err := w.run(operation("key", "{}")); err != nil || !r.Replayed {
 		t.Errorf("afterwards: %+v, %v", r, err)

@@ -70,11 +70,12 @@ func (r *running) conclude(result *Result) error {
 	rec, err := r.success(result)
 	recorded := make(chan error, 1)
 	go func() {
-		if err != nil {
-			recorded <- err
-			return
-		}
-		recorded <- r.write(func(ctx context.Context) error { return r.host.Home.RecordCall(ctx, r.approval, rec) })
+		recorded <- r.write(func(ctx context.Context) error {
+			if err != nil {
+				return err
+			}
+			return r.host.Home.RecordCall(ctx, r.approval, rec)
+		})
 	}()
 	last := r.leave(true)
 	err = <-recorded

@@ -1,0 +1,5 @@
+//go:build unix && !race
+
+package runtime_test
+
+const raced = false
