@@ -41,9 +41,18 @@ func (h *Home) changed(ctx context.Context, sel *selection, found digest.Digest,
 	return errors.Join(refusal, h.markChanged(ctx, sel.recorded, sel.ref.ID, sel.version(), found))
 }
 
-// fits reports whether the selection's files are the recorded ones, or whether
-// something else is recorded in their place by now.
+// fits reports whether the selection's files are the recorded ones, or whether the
+// records say something else of their place by now.
 func (h *Home) fits(ctx context.Context, sel *selection) (bool, error) {
+	recorded := true
+	err := h.state.View(ctx, func(tx *state.Tx) error {
+		in, err := optional(tx.Install(sel.recorded))
+		recorded = in != nil
+		return err
+	})
+	if err != nil || !recorded {
+		return err == nil, err
+	}
 	now, err := h.currentDefault(ctx, sel)
 	if err != nil || now.Package != sel.recorded {
 		return err == nil, err

@@ -42,11 +42,7 @@ type Info struct {
 // A listing beside an install shows the old state or the new one: records are
 // read before directories, and where the two differ both are read again.
 func (h *Home) List(ctx context.Context, lock *Lock, all bool) ([]Info, error) {
-	denials, err := h.readDenials()
-	if err != nil {
-		return nil, err
-	}
-	l := &listing{home: h, lock: lock, all: all, denials: denials}
+	l := &listing{home: h, lock: lock, all: all}
 	if err := l.scan(ctx); err != nil {
 		return nil, err
 	}
@@ -85,7 +81,6 @@ type listing struct {
 	home    *Home
 	lock    *Lock
 	all     bool
-	denials []Denial
 	records *records
 	looks   []look
 }
@@ -104,35 +99,32 @@ const scanTries = 10
 // scan reads records and directories until they fit together. What does not fit
 // while no install can run is a change of the files, and is recorded.
 func (l *listing) scan(ctx context.Context) error {
-	dirs, err := l.home.pluginDirs()
-	if err != nil {
-		return err
-	}
-	if l.records, err = l.home.readRecords(ctx, l); err != nil {
-		return err
-	}
+	var odd []string
 	for try := 1; ; try++ {
-		odd := l.lookAt(ctx, dirs)
-		if len(odd) == 0 || try == scanTries {
-			return l.judge(ctx, odd)
-		}
-		// Whoever put a tree in place that is seen committed its record with it:
-		// reading the records now waits for that.
 		before := l.records
-		if l.records, err = l.home.readRecords(ctx, l); err != nil {
+		now, err := l.home.readRecords(ctx, l)
+		if err != nil {
 			return err
 		}
-		if !before.differ(l.records, odd) {
+		l.records = now
+		if before != nil && !before.differ(now, odd) || try == scanTries {
 			return l.judge(ctx, odd)
 		}
-		if dirs, err = l.home.pluginDirs(); err != nil {
+		// Whoever puts a tree in place that is seen from here on commits its record
+		// with it: reading the records again waits for that.
+		dirs, err := l.home.pluginDirs()
+		if err != nil {
 			return err
+		}
+		if odd = l.lookAt(ctx, dirs); len(odd) == 0 {
+			return nil
 		}
 	}
 }
 
 // lookAt looks at every directory that was not looked at under its present record,
-// and returns the names of those that do not fit their record.
+// and returns the names of those that do not fit their record, and of recorded ones
+// that are not there.
 func (l *listing) lookAt(ctx context.Context, dirs []string) (odd []string) {
 	known := make(map[string]look, len(l.looks))
 	for _, k := range l.looks {
@@ -153,7 +145,31 @@ func (l *listing) lookAt(ctx context.Context, dirs []string) (odd []string) {
 		}
 	}
 	l.looks = looks
-	return odd
+	return append(odd, l.missing()...)
+}
+
+// missing returns the recorded directories that were not there to be looked at.
+func (l *listing) missing() []string {
+	left := len(l.records.defaults)
+	for _, k := range l.looks {
+		if k.def.Package != "" {
+			left--
+		}
+	}
+	if left == 0 {
+		return nil
+	}
+	there := make(map[string]bool, len(l.looks))
+	for _, k := range l.looks {
+		there[k.info.Dir] = true
+	}
+	var names []string
+	for name := range l.records.defaults {
+		if !there[name] {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // odd reports whether the directory is not what its record says.
@@ -334,14 +350,14 @@ func (l *listing) decide(i *Info) {
 
 // denial returns what denies a package that is not in quarantine itself.
 func (l *listing) denial(i *Info) *Denial {
-	if len(l.denials) > 0 {
+	if len(l.records.denials) > 0 {
 		s := subject{ID: i.ID, Version: i.Version, Package: i.Package, Fingerprint: i.Fingerprint}
 		if in, ok := l.records.installs[i.Package]; ok {
 			s = subjectOf(in)
 		} else {
 			s.Manifest = l.home.stated(i.Path).Manifest
 		}
-		if d := coveredBy(l.denials, s); d != nil {
+		if d := coveredBy(l.records.denials, s); d != nil {
 			return d
 		}
 	}

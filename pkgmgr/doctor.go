@@ -61,10 +61,7 @@ func Diagnose(ctx context.Context, path string) []Finding {
 		if t.want == "" {
 			continue
 		}
-		if t.err == nil {
-			t.err = h.compareDigests(ctx, t)
-		}
-		add("package "+t.subject.ID+" "+t.subject.Version, t.err, "its files are the recorded ones", false)
+		add("package "+t.subject.ID+" "+t.subject.Version, h.compareDigests(ctx, t), "its files are the recorded ones", false)
 	}
 	return out
 }

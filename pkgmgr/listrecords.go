@@ -20,6 +20,7 @@ type records struct {
 	seen        []state.Seen                            // by directory name
 	installs    map[digest.Digest]state.Install         // only where needed: see readRecords
 	approvals   map[digest.Digest]state.ProjectApproval // of the lock's project
+	denials     []Denial
 	quarantined []digest.Digest
 }
 
@@ -28,6 +29,9 @@ type records struct {
 func (h *Home) readRecords(ctx context.Context, l *listing) (*records, error) {
 	r := &records{}
 	var err error
+	if r.denials, err = h.readDenials(); err != nil {
+		return nil, err
+	}
 	if r.quarantined, err = h.quarantinedTrees(); err != nil {
 		return nil, err
 	}
@@ -56,7 +60,7 @@ func (h *Home) readRecords(ctx context.Context, l *listing) (*records, error) {
 				r.approvals[a.Package] = a
 			}
 		}
-		if !l.all && l.lock == nil && len(l.denials) == 0 && len(r.quarantined) == 0 {
+		if !l.all && l.lock == nil && len(r.denials) == 0 && len(r.quarantined) == 0 {
 			return nil
 		}
 		installs, err := tx.Installs()
@@ -68,8 +72,12 @@ func (h *Home) readRecords(ctx context.Context, l *listing) (*records, error) {
 	})
 }
 
-// differ reports whether the record of one of the directories is another one in o.
+// differ reports whether the record of one of the directories is another one in o,
+// or anything about denials.
 func (r *records) differ(o *records, dirs []string) bool {
+	if !slices.Equal(r.denials, o.denials) || !slices.Equal(r.quarantined, o.quarantined) {
+		return true
+	}
 	return slices.ContainsFunc(dirs, func(name string) bool { return r.defaults[name] != o.defaults[name] })
 }
 

@@ -216,6 +216,9 @@ func (h *Home) locate(root string, e lockfile.Plugin, platform string, want dige
 		platform = HostPlatform()
 	}
 	source, err := project.Expand(e.Source, e.Version, platform)
+	if errors.Is(err, project.ErrOpen) {
+		return located{}, &OpenSource{Config: (&project.Project{Root: root}).ConfigPath(), ID: e.ID, Source: e.Source}
+	}
 	if err != nil {
 		return located{}, err
 	}
@@ -230,6 +233,14 @@ func (h *Home) locate(root string, e lockfile.Plugin, platform string, want dige
 		return located{}, err
 	}
 	return located{path, false}, nil
+}
+
+// OpenSource says that a source in switchyard.toml depends on a version that the file
+// does not name: it asks for a range of versions.
+type OpenSource struct{ Config, ID, Source string }
+
+func (e *OpenSource) Error() string {
+	return fmt.Sprintf("%s: %s: source %q has no version to fill in: write an exact version, or a source without {version}", e.Config, e.ID, e.Source)
 }
 
 // NoSource says that a lock entry names no place its archive could come from.

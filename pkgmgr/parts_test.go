@@ -43,6 +43,12 @@ func play(part string, args []string) error {
 		return err
 	case "install":
 		return installPart(args[0], args[1:])
+	case "install unless revoked":
+		var denied *Revoked
+		if err := installPart(args[0], args[1:]); !errors.As(err, &denied) {
+			return err
+		}
+		return nil
 	}
 	return fmt.Errorf("unknown part %q", part)
 }

@@ -83,7 +83,6 @@ func (h *Home) Review(ctx context.Context, ref Ref, lock *Lock) (*Review, error)
 	r.Status, r.Granted = sel.status(), sel.grants()
 	if sel.recorded != "" && c.Package != sel.recorded {
 		r.Status, r.Granted, r.Archive = StatusChanged, nil, ""
-		_ = h.changed(ctx, sel, c.Package, nil) // the review says so, whether it can be recorded or not
 	}
 	return r, h.completeReview(ctx, r, c, s)
 }

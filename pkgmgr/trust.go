@@ -31,7 +31,11 @@ func (h *Home) Trust(ctx context.Context, ref Ref, lock *Lock, given digest.Dige
 		return nil, err
 	}
 	defer unlock()
-	sel, c, where, err := h.surveyed(ctx, ref, lock)
+	sel, err := h.selectPackage(ctx, ref, lock, lockGuides, "")
+	if err != nil {
+		return nil, err
+	}
+	c, where, err := h.survey(ctx, sel)
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +204,9 @@ func (c *Contents) matches(given digest.Digest, where string) error {
 	}}
 }
 
-// surveyed selects a package and reads it as it stands now. What an install got in
-// between of is selected again: a package that differs from its record was changed.
+// surveyed selects a package and reads it as it stands now. Where the files are not
+// the recorded ones because an install got in between, both are read again; where
+// they were changed, that is recorded.
 func (h *Home) surveyed(ctx context.Context, ref Ref, lock *Lock) (*selection, *Contents, string, error) {
 	for try := 1; ; try++ {
 		sel, err := h.selectPackage(ctx, ref, lock, lockGuides, "")
@@ -212,14 +217,43 @@ func (h *Home) surveyed(ctx context.Context, ref Ref, lock *Lock) (*selection, *
 		if err == nil && c.Package == sel.recorded || try == rehashTries {
 			return sel, c, where, err
 		}
-		now, nerr := h.currentDefault(ctx, sel)
-		if nerr != nil {
-			return nil, nil, "", nerr
+		again, jerr := h.judgeSurvey(ctx, sel, c, err)
+		if jerr != nil {
+			return nil, nil, "", jerr
 		}
-		if now.Package == sel.recorded && !errors.Is(err, fs.ErrNotExist) {
+		if !again {
 			return sel, c, where, err
 		}
 	}
+}
+
+// judgeSurvey says whether to look again at a package that is not what its record
+// says.
+func (h *Home) judgeSurvey(ctx context.Context, sel *selection, c *Contents, fault error) (again bool, err error) {
+	if errors.Is(fault, fs.ErrNotExist) {
+		return true, nil
+	}
+	if fault != nil && !isFault(fault) {
+		return false, nil
+	}
+	if sel.recorded == "" {
+		now, err := h.currentDefault(ctx, sel)
+		return err == nil && now.Package != "", err
+	}
+	var found digest.Digest
+	if c != nil {
+		found = c.Package
+	}
+	err = h.changed(ctx, sel, found, fault)
+	var superseded *Superseded
+	var busy *Busy
+	switch {
+	case errors.As(err, &superseded):
+		return true, nil
+	case errors.As(err, &busy), ctx.Err() != nil:
+		return false, err
+	}
+	return false, nil // changed; what could not be recorded of it is recorded by the next command
 }
 
 // survey reads the default directory where the selection has one, else the version

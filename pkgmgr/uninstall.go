@@ -78,17 +78,18 @@ func (h *Home) remove(ctx context.Context, going []holding) error {
 	if err := s.syncIntent(); err != nil {
 		return h.cannotWrite("uninstall", err)
 	}
-	err = h.removeSteps(s, going)
-	if err == nil {
-		err = h.update(context.WithoutCancel(ctx), func(tx *state.Tx) error {
-			for _, p := range going {
-				if err := h.forgetPackage(tx, p); err != nil {
-					return err
-				}
+	// Readers wait for this transaction: none sees a record of what is gone.
+	err = h.update(context.WithoutCancel(ctx), func(tx *state.Tx) error {
+		for _, p := range going {
+			if err := h.forgetPackage(tx, p); err != nil {
+				return err
 			}
-			return step("commit")
-		})
-	}
+		}
+		if err := h.removeSteps(s, going); err != nil {
+			return err
+		}
+		return step("commit")
+	})
 	if err == nil {
 		return nil
 	}

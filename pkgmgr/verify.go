@@ -72,7 +72,6 @@ type target struct {
 	mirror  string // its path
 	want    digest.Digest
 	subject subject
-	err     error
 }
 
 func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]target, error) {
@@ -87,10 +86,15 @@ func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]tar
 	if len(refs) > 0 {
 		return list, nil
 	}
+	// Directories first: one that is seen is then recorded, if it was installed.
+	dirs, err := h.pluginDirs()
+	if err != nil {
+		return nil, err
+	}
 	var installs []state.Install
 	defaults := map[digest.Digest]string{}
 	recorded := map[string]bool{}
-	err := h.state.View(ctx, func(tx *state.Tx) (err error) {
+	err = h.state.View(ctx, func(tx *state.Tx) (err error) {
 		all, err := tx.Defaults()
 		if err != nil {
 			return err
@@ -106,25 +110,17 @@ func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]tar
 	}
 	for _, in := range installs {
 		t := target{ref: Ref{ID: in.ID, Digest: in.Package}, path: h.storePath(in.Package), want: in.Package, subject: subjectOf(in)}
-		if dir, ok := defaults[in.Package]; ok {
+		if dir, ok := defaults[in.Package]; ok && exists(h.pluginPath(dir)) {
 			t.dir, t.mirror = dir, h.pluginPath(dir)
 		}
 		if !exists(t.path) {
-			switch {
-			case t.mirror != "" && exists(t.mirror):
+			if t.mirror != "" {
 				t.path = t.mirror
-			case h.checkDenied(t.subject) != nil:
+			} else if h.checkDenied(t.subject) != nil {
 				continue // in quarantine
-			default:
-				t.err = &Integrity{What: "package digest", Expected: t.want, Where: t.path,
-					Causes: []string{"the directory was removed by hand"}}
 			}
 		}
 		list = append(list, t)
-	}
-	dirs, err := h.pluginDirs()
-	if err != nil {
-		return nil, err
 	}
 	for _, name := range dirs {
 		if !recorded[name] {
@@ -158,9 +154,6 @@ func (h *Home) verifyOne(ctx context.Context, t target) Verification {
 		*check, v.Verdict, v.Err = Failed, Failed, err
 		return v
 	}
-	if t.err != nil {
-		return fail(&v.Digests, t.err)
-	}
 	if t.want == "" {
 		c, err := readTree(ctx, t.path)
 		if err != nil {
@@ -168,15 +161,10 @@ func (h *Home) verifyOne(ctx context.Context, t target) Verification {
 		}
 		v.ID, v.Version, v.Package, t.subject = c.Manifest.ID, c.Manifest.Version, c.Package, c.subject()
 		v.Digests, v.Verdict, v.Reason = Skipped, Skipped, "it was put there by hand and never reviewed: there is no recorded digest"
-	} else if err := h.compareDigests(ctx, t); errors.Is(err, errGone) {
+	} else if err := h.verifyDigests(ctx, t); errors.Is(err, errGone) {
 		v.Digests, v.Verdict, v.Reason = Skipped, Skipped, err.Error()
 		return v
 	} else if err != nil {
-		var differs *Integrity
-		if errors.As(err, &differs) {
-			sel := &selection{ref: Ref{ID: t.subject.ID, Version: t.subject.Version}, path: t.path, recorded: t.want, dirName: t.dir}
-			_ = h.changed(ctx, sel, differs.Found, nil) // the verdict says so, whether it can be recorded or not
-		}
 		return fail(&v.Digests, err)
 	}
 	if err := h.checkDenied(t.subject); err != nil {
@@ -185,8 +173,54 @@ func (h *Home) verifyOne(ctx context.Context, t target) Verification {
 	return v
 }
 
+// errGone says that a package was removed while it was being verified.
+var errGone = errors.New("it was removed meanwhile")
+
+// verifyDigests is compareDigests, once more where an install got in between, and
+// records a change.
+func (h *Home) verifyDigests(ctx context.Context, t target) error {
+	for try := 1; ; try++ {
+		differs := h.compareDigests(ctx, t)
+		var mismatch *Integrity
+		if !errors.As(differs, &mismatch) || try == rehashTries {
+			return differs
+		}
+		sel := &selection{ref: Ref{ID: t.subject.ID, Version: t.subject.Version}, path: t.path, recorded: t.want, dirName: t.dir}
+		var superseded *Superseded
+		if err := h.changed(ctx, sel, mismatch.Found, nil); !errors.As(err, &superseded) {
+			return differs // the verdict says so, whether it could be recorded or not
+		}
+		if err := h.refresh(ctx, &t); err != nil {
+			return err
+		}
+	}
+}
+
+// refresh reads again where a package stands.
+func (h *Home) refresh(ctx context.Context, t *target) error {
+	return h.state.View(ctx, func(tx *state.Tx) error {
+		in, err := optional(tx.Install(t.want))
+		if err != nil {
+			return err
+		}
+		if in == nil || exists(h.quarantinePath(t.want)) {
+			return errGone
+		}
+		if t.dir != "" {
+			def, err := optional(tx.Default(t.dir))
+			if err != nil {
+				return err
+			}
+			if def == nil || def.Package != t.want {
+				t.dir, t.mirror, t.path = "", "", h.storePath(t.want)
+			}
+		}
+		return nil
+	})
+}
+
 // compareDigests hashes the store's tree and makes sure that the default directory
-// is the same one. A package that was removed meanwhile is errGone.
+// is the same one.
 func (h *Home) compareDigests(ctx context.Context, t target) error {
 	where := t.path
 	found, err := hashPath(ctx, t.path)
@@ -197,41 +231,14 @@ func (h *Home) compareDigests(ctx context.Context, t target) error {
 	if err == nil && found == t.want {
 		return nil
 	}
-	if moved, merr := h.movedOn(ctx, t, where); merr != nil {
-		return merr
-	} else if moved {
-		if where == t.path {
-			return errGone
-		}
-		return nil // the store's tree is intact, and another version is the default by now
-	}
-	if err != nil && !isFault(err) && !errors.Is(err, fs.ErrNotExist) {
+	causes := []string{"files were changed after the install", "the disk is failing"}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		causes = []string{"the directory was removed by hand"}
+	case err != nil && !isFault(err):
 		return err
 	}
-	return errors.Join(&Integrity{What: "package digest", Expected: t.want, Found: found, Where: where,
-		Causes: []string{"files were changed after the install", "the disk is failing"}}, err)
-}
-
-// errGone says that a package was removed while it was being verified.
-var errGone = errors.New("it was removed meanwhile")
-
-// movedOn reports whether the records no longer say that the package stands at
-// where.
-func (h *Home) movedOn(ctx context.Context, t target, where string) (moved bool, err error) {
-	err = h.state.View(ctx, func(tx *state.Tx) error {
-		in, err := optional(tx.Install(t.want))
-		if err != nil {
-			return err
-		}
-		moved = in == nil
-		if where != t.mirror || t.mirror == "" {
-			return nil
-		}
-		def, err := optional(tx.Default(t.dir))
-		moved = moved || def == nil || def.Package != t.want
-		return err
-	})
-	return moved || exists(h.quarantinePath(t.want)), err
+	return errors.Join(&Integrity{What: "package digest", Expected: t.want, Found: found, Where: where, Causes: causes}, err)
 }
 
 // VerifyArchive checks an archive on its own: its digest where one is wanted, every
