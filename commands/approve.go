@@ -74,11 +74,12 @@ func (in *invocation) approve() error {
 	if _, err := host.Home.Trust(in.context(), ref, lock, review.Package); err != nil {
 		return err
 	}
+	before := in.grantsOf(ref, lock)
 	e, err := host.Enable(in.context(), ref, lock, offer)
 	if err != nil {
 		return err
 	}
-	result := in.newEnableData(e)
+	result := in.newEnableData(e, lock, before)
 	in.report(result, func(p *page) { p.enabled(result) })
 	return nil
 }

@@ -1,6 +1,9 @@
 package commands
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
@@ -10,17 +13,51 @@ import (
 )
 
 type enableData struct {
-	ID       string        `json:"id" doc:"The plugin's id."`
-	Version  string        `json:"version" doc:"The package's version."`
-	Package  digest.Digest `json:"package" doc:"The package digest that the grants belong to."`
-	Granted  []string      `json:"granted" doc:"The scopes that hold now."`
-	Withheld []string      `json:"withheld" doc:"Scopes that the plugin asks for and that are not granted."`
-	Health   *healthData   `json:"health" doc:"What the plugin answered."`
-	Next     string        `json:"next" doc:"The next command to type."`
+	ID        string        `json:"id" doc:"The plugin's id."`
+	Version   string        `json:"version" doc:"The package's version."`
+	Package   digest.Digest `json:"package" doc:"The package digest that the grants belong to."`
+	Granted   []string      `json:"granted" doc:"The scopes that hold now."`
+	Withheld  []string      `json:"withheld" doc:"Scopes that the plugin asks for and that are not granted."`
+	Withdrawn []string      `json:"withdrawn" doc:"Scopes that were granted before and are not any more."`
+	ByLock    []string      `json:"withheldByLock" doc:"Scopes that are granted on this machine and that the project's lock withholds."`
+	Health    *healthData   `json:"health" doc:"What the plugin answered."`
+	Next      string        `json:"next" doc:"The next command to type."`
 }
 
-func (in *invocation) newEnableData(e *pkgmgr.Enabled) enableData {
-	return enableData{e.ID, e.Version, e.Package, words(e.Granted), words(e.Withheld), newHealthData(&e.Health), in.next("run", in.subjectOr(e.ID), "health")}
+// newEnableData compares what holds now with what was granted before; before is nil
+// where nothing was.
+func (in *invocation) newEnableData(e *pkgmgr.Enabled, lock *pkgmgr.Lock, before *pkgmgr.Grants) enableData {
+	name := in.subjectOr(e.ID)
+	d := enableData{ID: e.ID, Version: e.Version, Package: e.Package, Granted: words(e.Granted), Withheld: words(e.Withheld),
+		Health: newHealthData(&e.Health), Next: in.next("run", name, "health")}
+	if before != nil && before.Package == e.Package {
+		for _, s := range before.Recorded {
+			if !slices.Contains(e.Granted, s) {
+				d.Withdrawn = append(d.Withdrawn, string(s))
+			}
+		}
+	}
+	ref, err := pkgmgr.ParseRef(name)
+	if err != nil {
+		return d
+	}
+	now := in.grantsOf(ref, lock)
+	if now == nil || now.Package != e.Package {
+		return d
+	}
+	d.Next = in.afterEnabled(lock, e.ID, name, now)
+	if now.Lock != "" {
+		for _, s := range e.Granted {
+			if !slices.Contains(now.Ceiling, s) {
+				d.ByLock = append(d.ByLock, string(s))
+			}
+		}
+	}
+	if len(d.ByLock) > 0 {
+		in.warn("%s withholds %s", now.Lock, strings.Join(d.ByLock, " "))
+		d.Next = in.pinHint(e.ID, now)
+	}
+	return d
 }
 
 func enableCommand(in *invocation) *cli.Command {
@@ -49,11 +86,12 @@ func enableCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
+			before := in.grantsOf(ref, lock)
 			e, err := host.Enable(in.context(), ref, lock, offer)
 			if err != nil {
 				return err
 			}
-			data := in.newEnableData(e)
+			data := in.newEnableData(e, lock, before)
 			in.report(data, func(p *page) { p.enabled(data) })
 			return nil
 		},
@@ -67,6 +105,9 @@ func (p *page) enabled(d enableData) {
 	}
 	for _, s := range d.Withheld {
 		p.field("withheld", "%s", s)
+	}
+	for _, s := range d.Withdrawn {
+		p.field("withdrawn", "%s", s)
 	}
 	p.field("health", "%s", p.style.Mark(healthMark(d.Health.Status), d.Health.Status))
 	p.next(d.Next)

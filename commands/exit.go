@@ -219,7 +219,7 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 	case errors.As(err, &needs):
 		f.exit = exitDecision
 		f.details = decisionDetails{needs.ID, needs.Version, needs.Package, string(needs.Status)}
-		f.hint = in.next("review", in.subjectOr(needs.ID))
+		f.hint = in.decisionHint(needs)
 		switch needs.Status {
 		case pkgmgr.StatusTrusted:
 			f.code = "decision.disabled"
@@ -241,7 +241,7 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 		case denied.Project != "":
 			f.code, f.hint = "permission.project", in.next("project", "trust", denied.Project)
 		case denied.ByLock != "":
-			f.code, f.hint = "permission.lock", in.next("show", denied.ID)
+			f.code, f.hint = "permission.lock", in.ceilingHint(denied)
 		case denied.Scope != "":
 			f.code, f.hint = "permission.scope", in.moreScopes(denied.ID, denied.Scope)
 		default:
@@ -285,6 +285,7 @@ func (in *invocation) classifyLock(err error, f *failure) bool {
 		drifts   *pkgmgr.Drifts
 		stale    *pkgmgr.Stale
 		noSource *pkgmgr.NoSource
+		open     *pkgmgr.OpenSource
 		remote   *pkgmgr.RemoteSource
 		platform *pkgmgr.WrongPlatform
 		faults   lockfile.Faults
@@ -307,10 +308,15 @@ func (in *invocation) classifyLock(err error, f *failure) bool {
 		}
 	case errors.Is(err, pkgmgr.ErrNoLock):
 		f.exit, f.code, f.hint = exitLock, "lock.missing", in.next("lock")
+	case errors.As(err, &open):
+		f.exit, f.code = exitLock, "lock.invalid"
+		f.details = invalidDetails{Faults: []faultData{{File: open.Config, Message: open.Error()}}}
 	case errors.Is(err, project.ErrNone):
 		f.exit, f.code = exitNotFound, "not_found.project_files"
+		f.hint = in.next("install", "SOURCE", "--save")
 	case errors.As(err, &noSource):
 		f.exit, f.code = exitNotFound, "not_found.archive"
+		f.hint = in.next("install", "ARCHIVE", "--sha256", noSource.Archive.Hex())
 	case errors.As(err, &remote):
 		f.code = "source.remote"
 	case errors.As(err, &platform):

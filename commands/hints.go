@@ -1,10 +1,13 @@
 package commands
 
 import (
+	"context"
 	"slices"
+	"strings"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
 
@@ -19,16 +22,100 @@ func (in *invocation) integrityHint(e *pkgmgr.Integrity) string {
 	return in.next("verify")
 }
 
-// moreScopes is the command that grants a scope beside those that are granted:
-// enable replaces what was granted before.
+// grantsOf returns what is recorded about the package that ref selects here, for
+// hints: what cannot be read is nil.
+func (in *invocation) grantsOf(ref pkgmgr.Ref, lock *pkgmgr.Lock) *pkgmgr.Grants {
+	dir, err := in.dataDir()
+	if err != nil {
+		return nil
+	}
+	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now})
+	if err != nil {
+		return nil
+	}
+	g, err := h.GrantsOf(context.Background(), ref, lock)
+	if err != nil {
+		return nil
+	}
+	return g
+}
+
+// nameOf is how commands under lock reach a package: by the plain id where that
+// selects it, else with the version, else with the digest. "" says that it is not
+// installed.
+func (in *invocation) nameOf(lock *pkgmgr.Lock, id, version string, pkg digest.Digest) string {
+	if pkg == "" {
+		return in.subjectOr(id)
+	}
+	for _, ref := range []pkgmgr.Ref{{ID: id}, {ID: id, Version: version}, {ID: id, Digest: pkg}} {
+		if ref.Version == "" && ref.Digest == "" && strings.HasPrefix(in.subject, id+"@") {
+			ref, _ = pkgmgr.ParseRef(in.subject)
+		}
+		if g := in.grantsOf(ref, lock); g != nil && g.Package == pkg {
+			return ref.String()
+		}
+	}
+	return ""
+}
+
+// lockOrNone is the lock in force, for hints.
+func (in *invocation) lockOrNone() *pkgmgr.Lock {
+	lock, err := in.lock()
+	if err != nil {
+		return nil
+	}
+	return lock
+}
+
+// decisionHint is the command that begins the decision about a package: to review
+// it or, where a lock is to name what is not installed yet, to install it.
+func (in *invocation) decisionHint(e *pkgmgr.NeedsDecision) string {
+	if name := in.nameOf(in.lockOrNone(), e.ID, e.Version, e.Package); name != "" {
+		return in.next("review", name)
+	}
+	return in.next("install")
+}
+
+// moreScopes is the command that grants a scope beside those that a person granted:
+// enable replaces what was granted before, also what a lock withholds.
 func (in *invocation) moreScopes(id string, scope manifest.Scope) string {
 	scopes := []manifest.Scope{scope}
 	if ref, err := pkgmgr.ParseRef(in.subjectOr(id)); err == nil {
-		if infos, err := in.named(ref); err == nil {
-			scopes = slices.Concat(infos[0].Granted, scopes)
+		if g := in.grantsOf(ref, in.lockOrNone()); g != nil {
+			scopes = slices.Concat(g.Recorded, scopes)
 		}
 	}
 	return in.enableCommandLine(in.subjectOr(id), scopes)
+}
+
+// ceilingHint is the command that brings a scope nearer which a lock withholds: the
+// lock takes over what is granted on this machine.
+func (in *invocation) ceilingHint(e *pkgmgr.Denied) string {
+	lock := in.lockOrNone()
+	ref, err := pkgmgr.ParseRef(in.subjectOr(e.ID))
+	if err != nil {
+		return in.next("show", e.ID)
+	}
+	g := in.grantsOf(ref, lock)
+	switch {
+	case g == nil:
+		return in.next("show", in.subjectOr(e.ID))
+	case !g.Trusted:
+		return in.next("review", in.subjectOr(e.ID))
+	case slices.Contains(g.Recorded, e.Scope):
+		return in.pinHint(e.ID, g)
+	}
+	return in.moreScopes(e.ID, e.Scope)
+}
+
+// pinHint is the command that writes a package into the lock. pin takes the default
+// version, not the locked one.
+func (in *invocation) pinHint(id string, g *pkgmgr.Grants) string {
+	name := in.nameOf(nil, id, g.Version, g.Package)
+	if name == "" {
+		name = in.subjectOr(id)
+	}
+	return in.next("pin", name)
 }
 
 func (in *invocation) missingHint(e *pkgmgr.NotFound) string {

@@ -94,4 +94,3 @@ func (in *invocation) init(dir string, o initOptions) error {
 	})
 	return nil
 }
-

@@ -43,12 +43,50 @@ func (in *invocation) newInstalledData(i *pkgmgr.Installed) installedData {
 	case i.Unchanged:
 		d.Outcome = "unchanged"
 	}
-	name := i.ID
-	if !i.Default {
-		name += "@" + i.Version
-	}
-	d.Next = in.next("review", name)
+	d.Next = in.afterInstall(i)
 	return d
+}
+
+// afterInstall is the command that follows from where the package stands.
+func (in *invocation) afterInstall(i *pkgmgr.Installed) string {
+	lock := in.lockOrNone()
+	name := in.nameOf(lock, i.ID, i.Version, i.Package)
+	if name == "" { // a dry run
+		if name = i.ID; !i.Default {
+			name += "@" + i.Version
+		}
+		return in.next("review", name)
+	}
+	ref, err := pkgmgr.ParseRef(name)
+	if err != nil {
+		return in.next("review", name)
+	}
+	g := in.grantsOf(ref, lock)
+	switch {
+	case g == nil || !g.Trusted:
+		return in.next("review", name)
+	case !g.Enabled:
+		m, err := pkgmgr.ParseManifest(i.ManifestJSON)
+		if err != nil {
+			return in.next("review", name)
+		}
+		return in.enableCommandLine(name, m.RequestedScopes)
+	}
+	return in.afterEnabled(lock, i.ID, name, g)
+}
+
+// afterEnabled is the command that follows when a package is enabled: where a lock
+// does not name it, the lock comes first.
+func (in *invocation) afterEnabled(lock *pkgmgr.Lock, id, name string, g *pkgmgr.Grants) string {
+	if lock == nil || g.Lock != "" {
+		return in.next("run", name, "health")
+	}
+	if p, err := in.projectHere(projectMustExist); err == nil {
+		if config, _, err := p.ReadConfig(); err == nil && config.Plugins[id].Accepts(g.Version) && config.Plugins[id].Source != "" {
+			return in.next("lock")
+		}
+	}
+	return in.pinHint(id, g)
 }
 
 type installOptions struct {

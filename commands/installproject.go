@@ -2,6 +2,7 @@ package commands
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
@@ -82,6 +83,9 @@ func want(p *project.Project, i *pkgmgr.Installed) error {
 				}
 				if expanded, err := project.Expand(old.Source, i.Version, pkgmgr.HostPlatform()); err == nil && expanded == source {
 					w.Source = old.Source
+				}
+				if strings.Contains(w.Source, "{version}") {
+					w.Version = i.Version // a range would leave the placeholder open
 				}
 			}
 		}

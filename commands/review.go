@@ -188,7 +188,13 @@ func (in *invocation) afterReview(subject string, r *pkgmgr.Review) string {
 	case pkgmgr.StatusTrusted:
 		return in.enableCommandLine(in.subjectOr(r.Manifest.ID), r.Manifest.RequestedScopes)
 	case pkgmgr.StatusEnabled:
-		return in.next("run", in.subjectOr(r.Manifest.ID), "health")
+		name, lock := in.subjectOr(r.Manifest.ID), in.lockOrNone()
+		if ref, err := pkgmgr.ParseRef(name); err == nil {
+			if g := in.grantsOf(ref, lock); g != nil {
+				return in.afterEnabled(lock, r.Manifest.ID, name, g)
+			}
+		}
+		return in.next("run", name, "health")
 	case pkgmgr.StatusRevoked:
 		if r.Denial != nil {
 			return in.next("unrevoke", r.Denial.Subject())

@@ -89,4 +89,3 @@ func releaseOf(v string) (string, bool) {
 	}
 	return v, true
 }
-

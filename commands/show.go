@@ -8,10 +8,33 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
 
 type showData struct {
 	Packages []packageData `json:"packages" doc:"Every installed version of the plugin that the name covers, the default one first."`
+	Grants   []partsData   `json:"grants" doc:"What the grants of each of them are made of, in the same order."`
+}
+
+// partsData are the two sides of a package's grants.
+type partsData struct {
+	Package digest.Digest `json:"package" doc:"The package digest that the grants belong to."`
+	Local   []string      `json:"local" doc:"What a person granted on this machine."`
+	Lock    []string      `json:"lock" doc:"The most that the project's lock lets hold."`
+	Locked  bool          `json:"locked" doc:"Whether the project's lock names the package."`
+}
+
+// parts returns the two sides of a package's grants; of one that cannot be selected
+// there are none.
+func (in *invocation) parts(lock *pkgmgr.Lock, i pkgmgr.Info) partsData {
+	d := partsData{Package: i.Recorded}
+	if i.Recorded == "" {
+		return d
+	}
+	if g := in.grantsOf(pkgmgr.Ref{ID: i.ID, Digest: i.Recorded}, lock); g != nil && g.Package == i.Recorded {
+		d.Local, d.Lock, d.Locked = words(g.Recorded), words(g.Ceiling), g.Lock != ""
+	}
+	return d
 }
 
 func showCommand(in *invocation) *cli.Command {
@@ -29,15 +52,17 @@ func showCommand(in *invocation) *cli.Command {
 				return err
 			}
 			data := showData{}
+			lock := in.lockOrNone()
 			for _, i := range infos {
 				data.Packages = append(data.Packages, newPackageData(i))
+				data.Grants = append(data.Grants, in.parts(lock, i))
 			}
 			in.show(data, func(p *page) {
 				for i, d := range data.Packages {
 					if i > 0 {
 						p.line("")
 					}
-					p.describe(d)
+					p.describe(d, data.Grants[i])
 				}
 			})
 			return nil
@@ -69,7 +94,7 @@ func (in *invocation) named(ref pkgmgr.Ref) ([]pkgmgr.Info, error) {
 	return nil, missing
 }
 
-func (p *page) describe(d packageData) {
+func (p *page) describe(d packageData, parts partsData) {
 	p.line("%s %s  %s", p.style.Mark(render.Strong, d.ID), d.Version, p.style.Mark(statusMark(d.Status), d.Status))
 	if d.Name != "" {
 		p.field("name", "%s", d.Name)
@@ -99,6 +124,10 @@ func (p *page) describe(d packageData) {
 		granted += " (by the lock)"
 	}
 	p.field("granted", "%s", granted)
+	if parts.Locked {
+		p.field("granted here", "%s", orNone(parts.Local))
+		p.field("lock grants", "%s", orNone(parts.Lock))
+	}
 	if h := d.Health; h != nil {
 		p.field("last call", "%s %s", p.style.Mark(healthMark(h.Status), h.Status), render.Safe(p.moment(h.At)))
 		if h.Message != "" {
