@@ -56,12 +56,17 @@ func (e *Unrecorded) Unwrap() error { return e.Err }
 // fail ends the child after a fault, records the call, and returns the fault with
 // what the exit shows. The exit says why: it is waited for before anything is recorded.
 func (r *running) fail(fault error) error {
-	var f *call.Fault
-	last := r.leave(errors.As(fault, &f) && f.Code == call.CodeError)
+	if r.child != nil {
+		r.child.Stdout.Close() // nobody listens any more: a plugin that goes on writing must not block
+	}
+	last := r.leave()
 	fault = r.explain(fault, last.exit)
 	err := r.write(func(ctx context.Context) error { return r.host.Home.RecordCall(ctx, r.approval, r.failure(fault)) })
 	r.close(last, err)
-	return errors.Join(fault, err)
+	if err != nil {
+		return errors.Join(fault, err)
+	}
+	return fault
 }
 
 // conclude ends the child after a good answer and records the call. The durable
@@ -77,7 +82,7 @@ func (r *running) conclude(result *Result) error {
 			return r.host.Home.RecordCall(ctx, r.approval, rec)
 		})
 	}()
-	last := r.leave(true)
+	last := r.leave()
 	err = <-recorded
 	r.judge(result, last)
 	lines, _ := r.lines()
@@ -115,26 +120,20 @@ type ending struct {
 	noise error // what it wrote after its answer, a *call.Fault
 }
 
-// leave closes the child's stdin and waits for the end of its tree. Meanwhile it
-// listens for output that nothing asked for, or refuses all output.
-func (r *running) leave(listen bool) ending {
+// leave closes the child's stdin, waits for the end of its tree, and meanwhile listens
+// for output that nothing asked for.
+func (r *running) leave() ending {
 	c := r.child
 	if c == nil {
 		return ending{}
 	}
-	defer c.Stdout.Close()
 	c.Stdin.Close()
 	noise := make(chan error, 1)
-	if listen {
-		go func() {
-			err := r.client.End(context.Background())
-			c.Stdout.Close() // a plugin that goes on writing must not block
-			noise <- err
-		}()
-	} else {
-		c.Stdout.Close()
-		noise <- nil
-	}
+	go func() {
+		err := r.client.End(context.Background())
+		c.Stdout.Close() // what comes after extra output must not block the plugin
+		noise <- err
+	}()
 	ctx, done := r.forced()
 	defer done()
 	exit := c.Finish(ctx, r.grace())
