@@ -142,7 +142,9 @@ func getRecord[T any](tx *Tx, id bucketID, key []byte, decode func([]byte) (T, e
 
 // listRecords reads and decodes the records whose key begins with prefix.
 func listRecords[T any](tx *Tx, id bucketID, prefix []byte, decode func([]byte) (T, error)) ([]T, error) {
-	list := []T{}
+	// Room for most listings at once: what is not used of fresh memory costs
+	// nothing, growing would touch it several times over.
+	list := make([]T, 0, 128)
 	err := tx.each(id, prefix, func(k, v []byte) error {
 		r, err := decode(v)
 		if err != nil {
