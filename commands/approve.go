@@ -3,6 +3,7 @@ package commands
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -56,12 +57,19 @@ func (in *invocation) approve() error {
 		return &outputError{err}
 	}
 	ask := &asker{in: in, lines: bufio.NewReader(in.env.Stdin)}
-	if !ask.yes("Trust exactly this package, " + string(review.Package) + "?") {
+	switch yes, err := ask.yes("Trust exactly this package, " + string(review.Package) + "?"); {
+	case err != nil:
+		return err
+	case !yes:
 		return errDeclined
 	}
 	offer := []manifest.Scope{}
 	for _, s := range review.Manifest.RequestedScopes {
-		if ask.yes("Grant " + string(s) + " (" + s.Meaning() + ")?") {
+		yes, err := ask.yes("Grant " + string(s) + " (" + s.Meaning() + ")?")
+		if err != nil {
+			return err
+		}
+		if yes {
 			offer = append(offer, s)
 		}
 	}
@@ -90,22 +98,38 @@ type asker struct {
 	lines *bufio.Reader
 }
 
-// yes asks until it is answered; no answer at all is a no.
-func (a *asker) yes(question string) bool {
+// yes asks until it is answered; no answer at all is a no. An interrupt is an error,
+// and the reading that it left behind ends with the process.
+func (a *asker) yes(question string) (bool, error) {
 	for {
 		a.in.stderr("%s [y/N] ", a.in.style(2).Mark(render.Strong, question))
-		line, err := a.lines.ReadString('\n')
-		switch strings.ToLower(strings.TrimSpace(line)) {
+		type answer struct {
+			line string
+			err  error
+		}
+		answers := make(chan answer, 1)
+		go func() {
+			line, err := a.lines.ReadString('\n')
+			answers <- answer{line, err}
+		}()
+		var got answer
+		select {
+		case <-a.in.context().Done():
+			a.in.stderr("\n")
+			return false, fmt.Errorf("%w: nothing was changed", errInterrupted)
+		case got = <-answers:
+		}
+		switch strings.ToLower(strings.TrimSpace(got.line)) {
 		case "y", "yes":
-			return true
+			return true, nil
 		case "n", "no", "":
-			if err == io.EOF {
+			if got.err == io.EOF {
 				a.in.stderr("\n")
 			}
-			return false
+			return false, nil
 		}
-		if err != nil {
-			return false
+		if got.err != nil {
+			return false, nil
 		}
 	}
 }

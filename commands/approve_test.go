@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,3 +121,33 @@ func TestApproveTrustsWhatWasShown(t *testing.T) {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// A person who interrupts a question is not held until an answer, and nothing is
+// changed.
+func TestApproveCanBeInterrupted(t *testing.T) {
+	for _, answers := range []string{"", "y\n"} {
+		env := sandbox(t)
+		ctx, interrupt := context.WithCancel(context.Background())
+		env.Interrupts = func(context.Context, chan<- struct{}) (context.Context, func()) { return ctx, interrupt }
+		never := make(chan struct{})
+		t.Cleanup(func() { close(never) })
+		given := strings.NewReader(answers)
+		env.Args = []string{"approve", "demo"}
+		env.Stdin = readerFunc(func(p []byte) (int, error) {
+			if given.Len() > 0 {
+				return given.Read(p)
+			}
+			interrupt()
+			<-never
+			return 0, io.EOF
+		})
+		code, _, stderr := env.run()
+		if code != exitInterrupted || !strings.Contains(stderr, "interrupted: nothing was changed") {
+			t.Errorf("exit %d, %s", code, stderr)
+		}
+		env.Interrupts = newFakeEnv(t).Interrupts
+		if s := env.status(t); !strings.Contains(s, "untrusted") {
+			t.Errorf("%s", s)
+		}
+	}
+}

@@ -81,10 +81,13 @@ func (in *invocation) classifyOwn(err error, f *failure) bool {
 	case errors.As(err, &found):
 		f.exit, f.code, f.hint, f.details = found.exit, found.code, found.hint, found.data
 	case errors.As(err, &merge):
-		f.exit, f.code, f.details = exitLock, "lock.conflict", mergeDetails{merge.path, newLockChanges(merge.conflicts)}
-		for _, c := range merge.conflicts {
-			f.more = append(f.more, c.String())
+		f.exit, f.code, f.hint = exitLock, "lock.conflict", in.next("lock", "--merge", "--take", "ours")
+		d := mergeDetails{merge.path, newLockChanges(merge.conflicts)}
+		for i, c := range merge.conflicts {
+			d.Changes[i].Text = sidesOf(c)
+			f.more = append(f.more, sidesOf(c))
 		}
+		f.details = d
 	case errors.As(err, &dev):
 		f.exit, f.code = exitLock, "lock.refuses_dev"
 	case errors.Is(err, errDeclined):
@@ -193,7 +196,9 @@ func (in *invocation) classifyCall(err error, f *failure) bool {
 			f.hint = in.next("operations", "show", stopped.Operation)
 		}
 		f.details = stoppedDetails{stopped.ID, stopped.Operation}
-	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled) && in.interrupted():
+	case errors.Is(err, errInterrupted):
+		f.exit, f.code, f.message = exitInterrupted, "interrupted", err.Error()
+	case errors.Is(err, context.Canceled) && in.interrupted():
 		f.exit, f.code, f.message = exitInterrupted, "interrupted", errInterrupted.Error()
 	default:
 		return false

@@ -25,6 +25,29 @@ func Merge(base, ours, theirs *File) (*File, []Conflict) {
 	return merged, nil
 }
 
+// Take says which side decides where Merge finds a conflict.
+type Take int
+
+const (
+	TakeNone Take = iota // neither: it stays a conflict
+	TakeOurs
+	TakeTheirs
+)
+
+// taken adds to merged, for each plugin in conflict, what the taken side says of it.
+func taken(merged *File, conflicts []Conflict, ours, theirs *File, take Take) *File {
+	from := ours
+	if take == TakeTheirs {
+		from = theirs
+	}
+	for _, c := range conflicts {
+		if p, ok := from.Plugin(c.ID); ok {
+			merged = merged.With(p)
+		}
+	}
+	return merged
+}
+
 // merge returns what is joined and leaves out each plugin in conflict.
 func merge(base, ours, theirs *File) (*File, []Conflict) {
 	base, ours, theirs = base.canonical(), ours.canonical(), theirs.canonical()

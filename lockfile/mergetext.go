@@ -14,11 +14,11 @@ import (
 // which SplitConflict takes apart again. A side that is no valid lock is an
 // error (Faults), and nothing is merged.
 func MergeText(base, ours, theirs []byte) (text []byte, conflicts []Conflict, err error) {
-	return mergeTexts([3]string{"base", "ours", "theirs"}, base, ours, theirs)
+	return mergeTexts([3]string{"base", "ours", "theirs"}, base, ours, theirs, TakeNone)
 }
 
 // mergeTexts is MergeText with the names that messages use.
-func mergeTexts(names [3]string, base, ours, theirs []byte) (text []byte, conflicts []Conflict, err error) {
+func mergeTexts(names [3]string, base, ours, theirs []byte, take Take) (text []byte, conflicts []Conflict, err error) {
 	var b *File
 	if len(bytes.TrimSpace(base)) > 0 {
 		if b, err = Parse(names[0], base); err != nil {
@@ -36,6 +36,9 @@ func mergeTexts(names [3]string, base, ours, theirs []byte) (text []byte, confli
 	merged, conflicts := merge(b, o, t)
 	if len(conflicts) == 0 {
 		return merged.Format(), nil, nil
+	}
+	if take != TakeNone {
+		return taken(merged, conflicts, o, t, take).Format(), conflicts, nil
 	}
 	return conflictText(merged, conflicts, b, o, t), conflicts, nil
 }
@@ -173,8 +176,16 @@ func MergeConflicted(name string, data []byte) (text []byte, conflicts []Conflic
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := Parse(name, s.Base); err != nil {
-		s.Base = nil
+	return s.Merge(name, TakeNone)
+}
+
+// Merge merges the sides as MergeText does; name is the file's in messages. With a
+// side to take the text is a lock in any case, and the conflicts are those that the
+// side decided. A base that is no lock by itself counts as none.
+func (s *Sides) Merge(name string, take Take) (text []byte, conflicts []Conflict, err error) {
+	base := s.Base
+	if _, err := Parse(name, base); err != nil {
+		base = nil
 	}
-	return mergeTexts([3]string{name, name, name}, s.Base, s.Ours, s.Theirs)
+	return mergeTexts([3]string{name, name, name}, base, s.Ours, s.Theirs, take)
 }
