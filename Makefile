@@ -1,5 +1,4 @@
-# Every target works offline once `make tools` and the first build have filled the
-# module cache.
+# Every target works offline once the module cache is filled (go mod download).
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
@@ -44,7 +43,7 @@ staticcheck:
 ## cross: compiles for every platform that the product names
 cross:
 	@for os in linux darwin windows; do for arch in amd64 arm64; do \
-		echo "GOOS=$$os GOARCH=$$arch"; GOOS=$$os GOARCH=$$arch go vet ./... || exit 1; done; done
+		echo "GOOS=$$os GOARCH=$$arch"; GOOS=$$os GOARCH=$$arch go build ./... || exit 1; done; done
 
 ## fuzz: every fuzz target for FUZZTIME
 fuzz:

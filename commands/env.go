@@ -77,12 +77,13 @@ func descriptor(stream int) int {
 	return int([...]*os.File{os.Stdin, os.Stdout, os.Stderr}[stream].Fd())
 }
 
-// interrupts leaves a signal alone that the process was started to ignore, as
-// shells do for what runs in the background. A signal that ends the process meets
+// interrupts takes the end of the terminal (SIGHUP) like an interrupt. It leaves a
+// signal alone that the process was started to ignore, as nohup does, and shells
+// for what runs in the background. A signal that ends the process meets
 // its default action; children die with it.
 func interrupts(parent context.Context, force chan<- struct{}) (context.Context, func()) {
 	var signals []os.Signal
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) {
 			signals = append(signals, s)
 		}
