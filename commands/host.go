@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/runtime"
 )
@@ -20,6 +21,14 @@ func (in *invocation) host() (*runtime.Host, *pkgmgr.Lock, error) {
 	}
 	host := in.hostOf(h)
 	host.Force = in.force
+	if lock != nil {
+		host.Avoid = append(host.Avoid, lock.Root)
+	}
+	if dir, err := in.env.Getwd(); err == nil {
+		if root, err := project.VersionControlRoot(dir); err == nil && root != "" {
+			host.Avoid = append(host.Avoid, root)
+		}
+	}
 	return host, lock, nil
 }
 

@@ -31,6 +31,9 @@ type Host struct {
 	Version string                      // of this program, told to plugins
 	Lookup  func(string) (string, bool) // the environment that may be passed on in part
 	Now     func() time.Time            // nil: time.Now
+	// Avoid are directories from which no program may reach a plugin through PATH,
+	// beside the package and the project: the project that the caller works in.
+	Avoid []string
 	// Force, once closed, ends a call at once instead of giving the plugin the
 	// grace to stop by itself: the second interrupt. nil: never.
 	Force <-chan struct{}
@@ -257,14 +260,16 @@ func operationRequest(req Request) pkgmgr.OperationRequest {
 // The returned function gives it for the directory that was approved in the end.
 func (h *Host) environment(expected, project string) func(dir string) []string {
 	made := make(chan []string, 1)
-	go func() { made <- process.Environment(h.Lookup, plugin.Protocol, expected, project) }()
+	go func() { made <- process.Environment(h.Lookup, plugin.Protocol, h.avoided(expected, project)...) }()
 	return func(dir string) []string {
 		if dir != expected {
-			return process.Environment(h.Lookup, plugin.Protocol, dir, project)
+			return process.Environment(h.Lookup, plugin.Protocol, h.avoided(dir, project)...)
 		}
 		return <-made
 	}
 }
+
+func (h *Host) avoided(dirs ...string) []string { return append(dirs, h.Avoid...) }
 
 // project is what the plugin is told: the root only under project.files.read.
 func project(a *pkgmgr.Approval) plugin.Project {

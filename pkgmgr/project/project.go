@@ -105,6 +105,23 @@ func New(start string) (*Project, error) {
 	}
 }
 
+// VersionControlRoot returns the directory of the version control store that Find's
+// walk from start reaches, or "" where there is none.
+func VersionControlRoot(start string) (string, error) {
+	dir, err := resolve(start)
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if hasStore(dir) {
+			return dir, nil
+		}
+		if last, err := isLast(dir); err != nil || last {
+			return "", err
+		}
+	}
+}
+
 // resolve returns start as an absolute path without symbolic links.
 func resolve(start string) (string, error) {
 	dir, err := filepath.Abs(start)
