@@ -1,9 +1,13 @@
 package commands
 
 import (
+	"os"
+	"path/filepath"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
 
@@ -15,6 +19,7 @@ type checkData struct {
 	Executable  string        `json:"executable" doc:"What the executable is."`
 	Files       int           `json:"files" doc:"The number of files that belong to the package."`
 	Bytes       int64         `json:"bytes" doc:"Their size together."`
+	Next        string        `json:"next" doc:"The next command to type."`
 }
 
 func checkCommand(in *invocation) *cli.Command {
@@ -39,16 +44,28 @@ func checkCommand(in *invocation) *cli.Command {
 			for _, w := range r.Warnings {
 				in.warn("%s", w)
 			}
-			data := checkData{r.Manifest.ID, r.Manifest.Version, r.Package, r.Fingerprint, r.ExecutableKind, r.Files, r.Bytes}
+			data := checkData{r.Manifest.ID, r.Manifest.Version, r.Package, r.Fingerprint, r.ExecutableKind, r.Files, r.Bytes, in.afterCheck(args[0])}
 			in.report(data, func(p *page) {
 				p.line("%s %s can be installed.", p.style.Mark(render.Strong, data.ID), data.Version)
 				p.field("package", "%s", data.Package)
 				p.field("fingerprint", "%s", data.Fingerprint.Hex())
 				p.field("executable", "%s, %s", r.Manifest.Executable, data.Executable)
 				p.field("files", "%d, %s", data.Files, byteSize(data.Bytes))
-				p.next(in.next("pack", args[0]))
+				p.next(data.Next)
 			})
 			return nil
 		},
 	}
+}
+
+// afterCheck is install for an archive, and for a directory the pack command that
+// does not write into it.
+func (in *invocation) afterCheck(source string) string {
+	if info, err := os.Stat(source); err != nil || !info.IsDir() {
+		return in.next("install", dotted(source))
+	}
+	if name, inside, err := pkgmgr.PackName(source); err == nil && inside {
+		return in.next("pack", source, "-o", filepath.Join(source, "..", name))
+	}
+	return in.next("pack", source)
 }

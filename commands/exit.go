@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
@@ -109,6 +110,7 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 		malformed *pkgmgr.Malformed
 		claimed   *pkgmgr.Claimed
 		wrong     *pkgmgr.WrongPackage
+		inside    *pkgmgr.InsidePackage
 	)
 	switch {
 	case errors.As(err, &revoked):
@@ -154,6 +156,11 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 			}
 		}
 		f.details = d
+	case errors.As(err, &inside):
+		f.exit, f.code = exitUsage, "usage"
+		f.hint = in.next("pack", inside.Dir, "-o", filepath.Join(inside.Dir, "..", filepath.Base(inside.Path)))
+	case errors.Is(err, archive.ErrFormatName):
+		f.exit, f.code, f.hint = exitUsage, "usage", in.next("help", "pack")
 	case errors.As(err, &claimed):
 		f.exit, f.code = exitIntegrity, "package.claimed"
 		f.details = claimedDetails{claimed.ID, claimed.Dirs}
@@ -218,6 +225,7 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 		missing   *pkgmgr.NotFound
 		several   *pkgmgr.Ambiguous
 		outcome   *pkgmgr.Outcome
+		input     *pkgmgr.BadInput
 		foreign   *pkgmgr.ForeignDirectory
 	)
 	switch {
@@ -271,6 +279,8 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 		if ref, e := pkgmgr.ParseRef(several.Ref); e == nil && len(several.Candidates) > 0 {
 			f.hint = in.next("show", ref.ID)
 		}
+	case errors.As(err, &input):
+		f.exit, f.code, f.hint = exitUsage, "usage", in.next("help", in.commandName())
 	case errors.As(err, &outcome):
 		f.code, f.hint = "operation.ended", in.next("operations", "show", outcome.Operation)
 		f.details = outcomeDetails{outcome.Operation, outcome.Key, outcome.State, outcome.Reason}

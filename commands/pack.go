@@ -26,8 +26,9 @@ func packCommand(in *invocation) *cli.Command {
 		ArgsUsage: "DIR",
 		Description: "Writes a directory as an archive, after every check that install makes. The same files give the same bytes on any " +
 			"machine: no times, owners or names of this one are in it. Version control and what .switchyardignore lists stay out.\n\n" +
-			"The archive is called <id>-<version>[-os-arch].tar.zst unless -o says otherwise; its ending chooses between .tar.zst, .tar.gz and .zip.",
-		UsageText: "switchyard pack .\nswitchyard pack . -o dist/repo-facts.zip\nswitchyard pack build --platform linux/arm64",
+			"The archive is called <id>-<version>[-os-arch].tar.zst unless -o says otherwise; its ending chooses between .tar.zst, .tar.gz and .zip. " +
+			"There is no plain .tar, which install reads: an archive that is handed around is worth compressing. It cannot be written into DIR, where it would become part of the next package, unless .switchyardignore lists it.",
+		UsageText: "switchyard pack my-plugin\nswitchyard pack . -o ../repo-facts.zip\nswitchyard pack build --platform linux/arm64",
 		Flags: flags{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &out, Usage: "write the archive to `FILE`"},
 			&cli.StringFlag{Name: "platform", Destination: &platform, Usage: "name the archive for `OS/ARCH`"},

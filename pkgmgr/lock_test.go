@@ -877,7 +877,8 @@ func TestPack(t *testing.T) {
 		}
 		var first digest.Digest
 		for i := range 3 {
-			r, err := w.Pack(w.ctx, ".", "", "")
+			t.Chdir(t.TempDir())
+			r, err := w.Pack(w.ctx, dir, "", "")
 			must(t, err)
 			if i == 0 {
 				first = r.Archive
@@ -889,11 +890,26 @@ func TestPack(t *testing.T) {
 				t.Errorf("%s, %v", sum, err)
 			}
 		}
-		// Under another name the first archive is a file like any other.
-		other, err := w.Pack(w.ctx, dir, filepath.Join(dir, "other.tar.gz"), "")
-		must(t, err)
-		if other.Contents.Package == p.digest(t) || len(other.Contents.Files) != 3 {
-			t.Errorf("%+v", other.Contents.Files)
+		// In the directory itself it would be part of the next package.
+		t.Chdir(dir)
+		for _, out := range []string{"", "other.tar.gz", filepath.Join(dir, "bin", "other.zip")} {
+			_, err := w.Pack(w.ctx, dir, out, "")
+			as[*InsidePackage](t, err)
+		}
+		if name, inside, err := PackName("."); name != want || !inside || err != nil {
+			t.Errorf("%q, %v, %v", name, inside, err)
+		}
+		must(t, os.WriteFile(".switchyardignore", []byte("*.tar.zst\nout/\n"), 0o644))
+		must(t, os.Mkdir("out", 0o755))
+		for _, out := range []string{"", "out/x.zip"} {
+			r, err := w.Pack(w.ctx, ".", out, "")
+			must(t, err)
+			if r.Contents.Package != p.digest(t) {
+				t.Errorf("%q: %+v", out, r.Contents.Files)
+			}
+		}
+		if _, inside, err := PackName("."); inside || err != nil {
+			t.Errorf("%v, %v", inside, err)
 		}
 	}
 	dir := here.dir(t)

@@ -2,6 +2,7 @@ package pkgmgr
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -22,14 +23,11 @@ type PackResult struct {
 
 // Pack writes a directory as a deterministic archive, once every rule that an
 // install applies is met. With out "" the file is named after the package in the
-// working directory; platform "" means the executable's own. The archive itself is
-// never packed, where it lies in the directory.
+// working directory; platform "" means the executable's own. An archive that would
+// become part of the directory it is made from, and so of the next package, is
+// refused.
 func (h *Home) Pack(ctx context.Context, dir, out, platform string) (*PackResult, error) {
-	likely := out
-	if likely == "" {
-		likely, _ = nameFor(dir, platform) // what is wrong with it is told below
-	}
-	s, err := h.readSource(ctx, dir, "", omitted(dir, likely)...)
+	s, err := h.readSource(ctx, dir, "")
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +46,9 @@ func (h *Home) Pack(ctx context.Context, dir, out, platform string) (*PackResult
 	}
 	format, err := archive.FormatOf(out)
 	if err != nil {
+		return nil, err
+	}
+	if err := keepsOut(dir, out); err != nil {
 		return nil, err
 	}
 	tree, err := os.OpenRoot(s.join("tree"))
@@ -80,12 +81,17 @@ func (h *Home) Pack(ctx context.Context, dir, out, platform string) (*PackResult
 	return &PackResult{Path: out, Archive: sum, Contents: c}, syncDirs(filepath.Dir(out))
 }
 
-// omitted returns what CopyDir must leave out of dir: the archive being written,
-// as a path below dir, if it lies there.
-func omitted(dir, out string) []string {
-	if out == "" {
-		return nil
-	}
+// InsidePackage says that an archive would be written into the directory that it is
+// made from, where the next look at the directory would count it.
+type InsidePackage struct{ Dir, Path string }
+
+func (e *InsidePackage) Error() string {
+	return fmt.Sprintf("the archive %s would become part of the package in %s: write it elsewhere, or list it in %s", e.Path, e.Dir, archive.IgnoreFile)
+}
+
+// keepsOut refuses the place out for an archive of dir if it lies in dir and is not
+// ignored there.
+func keepsOut(dir, out string) error {
 	abs := func(p string) (string, error) {
 		p, err := filepath.Abs(p)
 		if err != nil {
@@ -93,35 +99,50 @@ func omitted(dir, out string) []string {
 		}
 		return filepath.EvalSymlinks(p)
 	}
-	root, err1 := abs(dir)
-	parent, err2 := abs(filepath.Dir(out))
-	if err1 != nil || err2 != nil {
-		return nil
+	root, err := abs(dir)
+	if err != nil {
+		return err
+	}
+	parent, err := abs(filepath.Dir(out))
+	if err != nil {
+		return fmt.Errorf("pack: %w", err)
 	}
 	rel, err := filepath.Rel(root, filepath.Join(parent, filepath.Base(out)))
 	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 		return nil
 	}
-	return []string{filepath.ToSlash(rel)}
+	opened, err := os.OpenRoot(root)
+	if err != nil {
+		return fmt.Errorf("pack: %w", err)
+	}
+	defer opened.Close()
+	ignored, err := archive.Ignores(opened, filepath.ToSlash(rel), archive.Options{})
+	if err == nil && !ignored {
+		err = &InsidePackage{Dir: dir, Path: out}
+	}
+	return err
 }
 
-// nameFor is the archive's name for the package that stands in dir, from its
-// manifest and the head of its executable alone.
-func nameFor(dir, platform string) (string, error) {
+// PackName returns the name of the archive that Pack makes of dir, and whether Pack
+// would refuse to write it into the working directory, which lies in dir.
+func PackName(dir string) (name string, inside bool, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	defer root.Close()
 	m, _, err := readManifest(root, dir)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	head, err := readHead(root, m.Executable)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	return archiveName(m.ID, m.Version, m.Executable, head.Platform, platform)
+	if name, err = archiveName(m.ID, m.Version, m.Executable, head.Platform, ""); err != nil {
+		return "", false, err
+	}
+	return name, errors.As(keepsOut(dir, name), new(*InsidePackage)), nil
 }
 
 // archiveName is <id>-<version>[-os-arch].tar.zst. own is the executable's

@@ -44,11 +44,11 @@ func (h *Home) stageSource(ctx context.Context, source string, want digest.Diges
 }
 
 // readSource is stageSource for a package that is only looked at.
-func (h *Home) readSource(ctx context.Context, source string, want digest.Digest, omit ...string) (*staged, error) {
-	return h.fill(ctx, h.scratchStage, source, want, omit...)
+func (h *Home) readSource(ctx context.Context, source string, want digest.Digest) (*staged, error) {
+	return h.fill(ctx, h.scratchStage, source, want)
 }
 
-func (h *Home) fill(ctx context.Context, open func() (*stage, error), source string, want digest.Digest, omit ...string) (_ *staged, err error) {
+func (h *Home) fill(ctx context.Context, open func() (*stage, error), source string, want digest.Digest) (_ *staged, err error) {
 	info, err := os.Stat(source)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -76,7 +76,7 @@ func (h *Home) fill(ctx context.Context, open func() (*stage, error), source str
 		return nil, fmt.Errorf("staging: %w", err)
 	}
 	defer dst.Close()
-	options := archive.Options{Limits: archive.Default, Progress: h.on.Bytes, Omit: omit}
+	options := archive.Options{Limits: archive.Default, Progress: h.on.Bytes}
 	if info.IsDir() {
 		if want != "" {
 			return nil, &Malformed{Where: source, File: ".", Err: errors.New("is a directory, which has no archive digest to compare")}

@@ -74,10 +74,6 @@ type Options struct {
 	// in, and of how many. Calls do not overlap; the last has done == total.
 	Progress func(done, total int64)
 
-	// Omit lists paths that Pack and CopyDir leave out beside what the ignore
-	// rules name: the archive being written, when it lies in the directory.
-	Omit []string
-
 	// Executable is the file that Pack and CopyDir mark executable when the
 	// source's file system has no execute bits. Elsewhere the bit decides.
 	Executable string

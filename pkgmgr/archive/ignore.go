@@ -13,13 +13,12 @@ const IgnoreFile = ".switchyardignore"
 
 // An ignoreList decides what of a directory is left out.
 type ignoreList struct {
-	omit     []string
 	patterns []ignorePattern
 }
 
 // readIgnore reads the ignore file below root, if there is one.
 func readIgnore(root *os.Root, o Options) (*ignoreList, error) {
-	l := &ignoreList{omit: o.Omit}
+	l := &ignoreList{}
 	f, err := root.OpenFile(IgnoreFile, os.O_RDONLY|openFlags, 0)
 	if os.IsNotExist(err) {
 		return l, nil
@@ -46,11 +45,6 @@ func (l *ignoreList) skip(path string, dir bool) bool {
 	_, name := splitPath(path)
 	if isLitter(name) || path == IgnoreFile {
 		return true
-	}
-	for _, p := range l.omit {
-		if p == path {
-			return true
-		}
 	}
 	var parts []string
 	if len(l.patterns) > 0 {

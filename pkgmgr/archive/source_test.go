@@ -141,13 +141,19 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestOmit leaves out the archive that is being written.
-func TestOmit(t *testing.T) {
+// TestIgnores asks about files that need not exist.
+func TestIgnores(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "plugin.json", manifest, "out/a.tar.zst", "half an archive")
-	_, tree, err := packPath(t, dir, TarZst, Options{Omit: []string{"out/a.tar.zst"}})
-	if err != nil || len(tree.Files) != 1 {
-		t.Errorf("packed %v, %v", tree, err)
+	write(t, dir, IgnoreFile, "out/\n*.zip\n")
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for path, want := range map[string]bool{"a.zip": true, "out/a": true, "x/a.zip": true, ".git/a": true, "out": false, "a": false, "x/out.b": false} {
+		if got, err := Ignores(root, path, Options{}); got != want || err != nil {
+			t.Errorf("%s: %v, %v", path, got, err)
+		}
 	}
 }
 
