@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/uuid"
-
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 )
 
@@ -39,10 +37,6 @@ func ResolveProject(dir string) (string, error) {
 // TrustProject trusts exactly the directory root, not its children. It reports
 // whether it was trusted before.
 func (h *Home) TrustProject(ctx context.Context, root string) (p state.ProjectTrust, already bool, err error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return p, false, fmt.Errorf("project id: %w", err)
-	}
 	err = h.update(ctx, func(tx *state.Tx) error {
 		old, err := optional(tx.ProjectTrust(root))
 		if err != nil {
@@ -52,7 +46,7 @@ func (h *Home) TrustProject(ctx context.Context, root string) (p state.ProjectTr
 			p, already = *old, true
 			return nil
 		}
-		p = state.ProjectTrust{Root: root, ID: id.String(), At: h.now().UTC()}
+		p = state.ProjectTrust{Root: root, ID: newUUID(h.now()), At: h.now().UTC()}
 		if err := tx.PutProjectTrust(p); err != nil {
 			return err
 		}

@@ -10,8 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/gofrs/flock"
-	"github.com/google/uuid"
-
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
 
@@ -64,11 +62,8 @@ func (h *Home) beginCall(m callMarker) (*Call, error) {
 	// Another process that looks for dead calls may take a marker between its
 	// creation and its lock for a dead one; then the next id is tried.
 	for range 8 {
-		id, err := uuid.NewV7()
-		if err != nil {
-			return nil, fmt.Errorf("call id: %w", err)
-		}
-		c := &Call{ID: id.String(), home: h}
+		id := newUUID(h.now())
+		c := &Call{ID: id, home: h}
 		var readOnly *ReadOnly
 		lock, err := createLocked(h.join(runningDir, c.ID), raw)
 		switch {
@@ -130,7 +125,7 @@ func (c *Call) StopRequested() (StopReason, bool) {
 // requestStop asks the supervisor of a running call to end it. It reports whether
 // such a call is running.
 func (h *Home) requestStop(callID string, why StopReason) (bool, error) {
-	if !isCallID(callID) || !h.callAlive(callID) {
+	if !isUUID(callID) || !h.callAlive(callID) {
 		return false, nil
 	}
 	path := h.stopPath(callID, why)
@@ -146,17 +141,12 @@ func (h *Home) requestStop(callID string, why StopReason) (bool, error) {
 	return true, nil
 }
 
-func isCallID(s string) bool {
-	_, err := uuid.Parse(s)
-	return err == nil && len(s) == 36
-}
-
 // removeStaleStops removes stop requests whose call has ended.
 func (h *Home) removeStaleStops() {
 	entries, _ := os.ReadDir(h.join(runningDir))
 	for _, e := range entries {
 		id, _, isStop := strings.Cut(e.Name(), ".")
-		if isStop && isCallID(id) && !exists(h.join(runningDir, id)) {
+		if isStop && isUUID(id) && !exists(h.join(runningDir, id)) {
 			os.Remove(h.join(runningDir, e.Name()))
 		}
 	}
@@ -200,7 +190,7 @@ func (h *Home) callIDs() []string {
 	}
 	var ids []string
 	for _, e := range entries {
-		if isCallID(e.Name()) {
+		if isUUID(e.Name()) {
 			ids = append(ids, e.Name())
 		}
 	}
