@@ -287,10 +287,11 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestKilledInRecovery kills the command that cleans up after a killed one, too.
+// TestKilledInRecovery kills the command that cleans up after a killed one, too, at
+// every third step; which ones, changes with the step that the first was killed at.
 func TestKilledInRecovery(t *testing.T) {
 	for _, c := range scenarios() {
-		if !slices.Contains([]string{"upgrade", "uninstall", "revoke", "unrevoke", "unrevoke with a lost database"}, c.name) {
+		if !slices.Contains([]string{"upgrade", "uninstall", "revoke", "unrevoke"}, c.name) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
@@ -304,7 +305,7 @@ func TestKilledInRecovery(t *testing.T) {
 					break
 				}
 				again := &stand{scenario: c, base: first}
-				for m := 1; ; m++ {
+				for m := 1 + n%3; ; m += 3 {
 					run := again.copy(t)
 					_, ps := inProcess(t, "open", []string{fmt.Sprintf("%s=%d", killEnv, m)}, filepath.Join(run, "data"))
 					if !killed(ps) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
@@ -42,7 +44,8 @@ type Info struct {
 // A listing beside an install shows the old state or the new one: records are
 // read before directories, and where the two differ both are read again.
 func (h *Home) List(ctx context.Context, lock *Lock, all bool) ([]Info, error) {
-	l := &listing{home: h, lock: lock, all: all}
+	l := &listing{home: h, lock: lock, all: all, watcher: h.watch()}
+	defer l.watcher.close()
 	if err := l.scan(ctx); err != nil {
 		return nil, err
 	}
@@ -81,8 +84,9 @@ type listing struct {
 	home    *Home
 	lock    *Lock
 	all     bool
+	watcher *watcher
 	records *records
-	looks   []look
+	looks   []look // by directory name
 }
 
 // A look is what one directory below plugins/ showed, and the record beside it.
@@ -90,6 +94,7 @@ type look struct {
 	info Info
 	def  state.Default // zero where nothing is recorded
 	seen *state.Seen   // to be remembered; nil when it was known
+	gone bool          // there is no such directory any more
 }
 
 // scanTries bounds how often records and directories are read because installs get
@@ -126,86 +131,102 @@ func (l *listing) scan(ctx context.Context) error {
 // and returns the names of those that do not fit their record, and of recorded ones
 // that are not there.
 func (l *listing) lookAt(ctx context.Context, dirs []string) (odd []string) {
-	known := make(map[string]look, len(l.looks))
-	for _, k := range l.looks {
-		known[k.info.Dir] = k
-	}
-	looks := make([]look, 0, len(dirs))
-	for _, name := range dirs {
-		def := l.records.defaults[name]
-		k, ok := known[name]
-		if !ok || k.def != def || k.odd() {
-			if k, ok = l.home.look(ctx, name, def, l.records); !ok {
-				continue // gone since the names were read
-			}
+	old := l.looks
+	looks := make([]look, len(dirs))
+	l.home.inParallel(len(dirs), func(i int) {
+		def := l.records.defaultOf(dirs[i])
+		k := findLook(old, dirs[i])
+		if k == nil || k.def != def || k.odd() {
+			l.look(ctx, dirs[i], def, &looks[i])
+		} else {
+			looks[i] = *k
 		}
-		looks = append(looks, k)
-		if k.odd() {
-			odd = append(odd, name)
+	})
+	l.looks = slices.DeleteFunc(looks, func(k look) bool { return k.gone })
+	recorded := 0
+	for i := range l.looks {
+		if l.looks[i].odd() {
+			odd = append(odd, l.looks[i].info.Dir)
+		}
+		if l.looks[i].def.Package != "" {
+			recorded++
 		}
 	}
-	l.looks = looks
-	return append(odd, l.missing()...)
+	if recorded == len(l.records.defaults) {
+		return odd
+	}
+	for _, d := range l.records.defaults {
+		if findLook(l.looks, d.Dir) == nil {
+			odd = append(odd, d.Dir)
+		}
+	}
+	return odd
 }
 
-// missing returns the recorded directories that were not there to be looked at.
-func (l *listing) missing() []string {
-	left := len(l.records.defaults)
-	for _, k := range l.looks {
-		if k.def.Package != "" {
-			left--
-		}
-	}
-	if left == 0 {
+func findLook(looks []look, dir string) *look {
+	i, ok := slices.BinarySearchFunc(looks, dir, func(k look, name string) int { return strings.Compare(k.info.Dir, name) })
+	if !ok {
 		return nil
 	}
-	there := make(map[string]bool, len(l.looks))
-	for _, k := range l.looks {
-		there[k.info.Dir] = true
+	return &looks[i]
+}
+
+// inParallel does n things, many of them on every processor: each is mostly a few
+// calls of the system.
+func (h *Home) inParallel(n int, do func(i int)) {
+	workers := min(runtime.GOMAXPROCS(0), n/16)
+	if workers < 2 {
+		for i := range n {
+			do(i)
+		}
+		return
 	}
-	var names []string
-	for name := range l.records.defaults {
-		if !there[name] {
-			names = append(names, name)
+	var wg sync.WaitGroup
+	for w := range workers {
+		work := func() {
+			for i := n * w / workers; i < n*(w+1)/workers; i++ {
+				do(i)
+			}
+		}
+		if w < workers-1 {
+			wg.Go(work)
+		} else {
+			work()
 		}
 	}
-	return names
+	wg.Wait()
 }
 
 // odd reports whether the directory is not what its record says.
-func (k look) odd() bool {
+func (k *look) odd() bool {
 	return k.info.Err != nil || k.def.Package != k.info.Package
 }
 
-// look reads one directory below plugins/: from what was seen before while every
-// file's device, inode, size, mode and times are the same, else by hashing it. ok
-// is false where there is no such directory any more.
-func (h *Home) look(ctx context.Context, name string, def state.Default, r *records) (k look, ok bool) {
-	info := Info{ID: name, Dir: name, Path: h.pluginPath(name), Default: true, Recorded: def.Package}
-	if i, known := slices.BinarySearchFunc(r.seen, name, func(s state.Seen, n string) int { return strings.Compare(s.Dir, n) }); known {
-		if old := &r.seen[i]; unchanged(info.Path, old.Stats) {
-			info.fill(old)
-			return look{info: info, def: def}, true
-		}
+// look reads one directory below plugins/ into k: from what was seen before while
+// every file's device, inode, size, mode and times are the same, else by hashing it.
+func (l *listing) look(ctx context.Context, name string, def state.Default, k *look) {
+	h, r := l.home, l.records
+	k.def = def
+	k.info = Info{ID: name, Dir: name, Path: h.pluginPath(name), Default: true, Recorded: def.Package}
+	if old := r.seenIn(name); old != nil && l.watcher.unchanged(name, old.Stats) {
+		k.info.fill(old)
+		return
 	}
 	now := h.now()
-	before, statErr := statTree(info.Path)
-	c, err := readTree(ctx, info.Path)
+	before := l.watcher.facts(name)
+	c, err := readTree(ctx, k.info.Path)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) && !exists(info.Path) {
-			return k, false
-		}
-		info.Status, info.Err = StatusBroken, err
-		return look{info: info, def: def}, true
+		k.gone = errors.Is(err, fs.ErrNotExist) && !exists(k.info.Path)
+		k.info.Status, k.info.Err = StatusBroken, err
+		return
 	}
 	seen := &state.Seen{Dir: name, Package: c.Package, Fingerprint: c.Fingerprint, ID: c.Manifest.ID,
 		Name: c.Manifest.Name, Version: c.Manifest.Version, Protocol: c.Manifest.ProtocolVersion,
 		Scopes: c.Manifest.RequestedScopes, Stats: before}
-	info.fill(seen)
-	if statErr != nil || !unchanged(info.Path, before) || !settled(before, now) {
-		seen = nil // written to while it was read, or too recently to tell
+	k.info.fill(seen)
+	if l.watcher.unchanged(name, before) && settled(before, now) {
+		k.seen = seen // else it was written to while it was read, or too recently to tell
 	}
-	return look{info, def, seen}, true
 }
 
 func (i *Info) fill(s *state.Seen) {
@@ -217,13 +238,14 @@ func (i *Info) fill(s *state.Seen) {
 // changed between two looks: recorded packages are looked at once more while no
 // install can run. A change that is recorded already needs no second judgement.
 func (l *listing) judge(ctx context.Context, odd []string) error {
-	var doubtful []string
-	for _, k := range l.looks {
-		if slices.Contains(odd, k.info.Dir) && k.def.Package != "" && l.records.standings[k.def.Package].Blocked(state.BlockChanged) == nil {
-			doubtful = append(doubtful, k.info.Dir)
+	doubtful := false
+	for _, name := range odd {
+		if k := findLook(l.looks, name); k != nil && k.def.Package != "" {
+			standing := l.records.standing(k.def.Package)
+			doubtful = doubtful || standing.Blocked(state.BlockChanged) == nil
 		}
 	}
-	if len(doubtful) == 0 {
+	if !doubtful {
 		return nil
 	}
 	h := l.home
@@ -235,15 +257,16 @@ func (l *listing) judge(ctx context.Context, odd []string) error {
 	if err := h.resolveDead(ctx); err != nil {
 		h.on.note("an interrupted change is not resolved yet: %v", err)
 	}
+	if l.records, err = h.readRecords(ctx, l); err != nil {
+		return err
+	}
 	dirs, err := h.pluginDirs()
 	if err != nil {
 		return err
 	}
-	if l.records, err = h.readRecords(ctx, l); err != nil {
-		return err
-	}
 	l.lookAt(ctx, dirs)
-	for _, k := range l.looks {
+	for i := range l.looks {
+		k := &l.looks[i]
 		if !k.odd() || k.def.Package == "" {
 			continue
 		}
@@ -260,24 +283,26 @@ const listWait = 5 * time.Second
 // packages returns what the looks showed, with the versions in the store that were
 // asked for. Directories that claim one id are broken, all of them.
 func (l *listing) packages() []Info {
-	list := make([]Info, len(l.looks), len(l.looks)+len(l.records.installs))
-	first := make(map[string]int, len(l.looks))
-	claimed := map[string][]string{}
-	for i, k := range l.looks {
-		list[i] = k.info
-		if j, twice := first[k.info.ID]; twice {
-			if claimed[k.info.ID] == nil {
-				claimed[k.info.ID] = []string{list[j].Dir}
-			}
-			claimed[k.info.ID] = append(claimed[k.info.ID], k.info.Dir)
-		} else {
-			first[k.info.ID] = i
-		}
+	list := make([]Info, len(l.looks))
+	for i := range l.looks {
+		list[i] = l.looks[i].info
 	}
-	for i := range list {
-		if names := claimed[list[i].ID]; names != nil {
-			list[i].Status, list[i].Err = StatusBroken, l.home.claimed(list[i].ID, names)
+	slices.SortStableFunc(list, func(a, b Info) int { return strings.Compare(a.ID, b.ID) })
+	for i := 0; i < len(list); {
+		j := i + 1
+		for j < len(list) && list[j].ID == list[i].ID {
+			j++
 		}
+		if j > i+1 {
+			var names []string
+			for _, c := range list[i:j] {
+				names = append(names, c.Dir)
+			}
+			for k := i; k < j; k++ {
+				list[k].Status, list[k].Err = StatusBroken, l.home.claimed(list[k].ID, names)
+			}
+		}
+		i = j
 	}
 	return append(list, l.storeOnly(list)...)
 }
@@ -322,7 +347,7 @@ func (l *listing) locks(id string, pkg digest.Digest) bool {
 
 // decide adds what people decided to what was read.
 func (l *listing) decide(i *Info) {
-	sel := &selection{recorded: i.Recorded, lock: l.lock, standing: l.records.standings[i.Recorded]}
+	sel := &selection{recorded: i.Recorded, lock: l.lock, standing: l.records.standing(i.Recorded)}
 	if l.locks(i.ID, i.Package) {
 		entry, _ := l.lock.File.Plugin(i.ID)
 		i.Locked, sel.locked = true, &entry
@@ -371,9 +396,9 @@ func (l *listing) denial(i *Info) *Denial {
 // listing does not fail because that cannot be stored.
 func (l *listing) remember(ctx context.Context) {
 	var fresh []state.Seen
-	for _, k := range l.looks {
-		if k.seen != nil {
-			fresh = append(fresh, *k.seen)
+	for i := range l.looks {
+		if s := l.looks[i].seen; s != nil {
+			fresh = append(fresh, *s)
 		}
 	}
 	if len(fresh) == 0 {

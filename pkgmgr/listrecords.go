@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
@@ -15,14 +16,32 @@ const inQuarantine = "the package is in quarantine"
 
 // records is one consistent read of everything that a listing needs.
 type records struct {
-	defaults    map[string]state.Default // by directory name
-	standings   map[digest.Digest]state.Standing
+	defaults    []state.Default                         // by directory name
 	seen        []state.Seen                            // by directory name
+	standings   map[digest.Digest]state.Standing        // of the default versions, or of all
 	installs    map[digest.Digest]state.Install         // only where needed: see readRecords
 	approvals   map[digest.Digest]state.ProjectApproval // of the lock's project
 	denials     []Denial
 	quarantined []digest.Digest
 }
+
+func (r *records) defaultOf(dir string) state.Default {
+	i, ok := slices.BinarySearchFunc(r.defaults, dir, func(d state.Default, name string) int { return strings.Compare(d.Dir, name) })
+	if !ok {
+		return state.Default{}
+	}
+	return r.defaults[i]
+}
+
+func (r *records) seenIn(dir string) *state.Seen {
+	i, ok := slices.BinarySearchFunc(r.seen, dir, func(s state.Seen, name string) int { return strings.Compare(s.Dir, name) })
+	if !ok {
+		return nil
+	}
+	return &r.seen[i]
+}
+
+func (r *records) standing(pkg digest.Digest) state.Standing { return r.standings[pkg] }
 
 // readRecords reads installs only for a listing that shows more than the default
 // versions, knows denials, or has packages in quarantine.
@@ -36,18 +55,13 @@ func (h *Home) readRecords(ctx context.Context, l *listing) (*records, error) {
 		return nil, err
 	}
 	return r, h.state.View(ctx, func(tx *state.Tx) (err error) {
-		defaults, err := tx.Defaults()
-		if err != nil {
-			return err
-		}
-		r.defaults = make(map[string]state.Default, len(defaults))
-		for _, d := range defaults {
-			r.defaults[d.Dir] = d
-		}
-		if r.standings, err = tx.Standings(); err != nil {
+		if r.defaults, err = tx.Defaults(); err != nil {
 			return err
 		}
 		if r.seen, err = tx.AllSeen(); err != nil {
+			return err
+		}
+		if r.standings, err = tx.Standings(); err != nil {
 			return err
 		}
 		if l.lock != nil {
@@ -78,7 +92,7 @@ func (r *records) differ(o *records, dirs []string) bool {
 	if !slices.Equal(r.denials, o.denials) || !slices.Equal(r.quarantined, o.quarantined) {
 		return true
 	}
-	return slices.ContainsFunc(dirs, func(name string) bool { return r.defaults[name] != o.defaults[name] })
+	return slices.ContainsFunc(dirs, func(name string) bool { return r.defaultOf(name) != o.defaultOf(name) })
 }
 
 // quarantined lists what was revoked and moved away. Of a tree that cannot be read

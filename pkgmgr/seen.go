@@ -13,43 +13,80 @@ import (
 // it from the next one: file systems round times to as much as a kernel tick.
 const timestampGrain = 50 * time.Millisecond
 
-// statTree returns what the file system says about every file and directory of a
-// package, the root included. Entries of directories show in their times.
-func statTree(root string) ([]state.FileStat, error) {
+// A watcher looks whether packages below plugins/ are as they were seen. It serves
+// display only: decisions always hash.
+type watcher struct {
+	path string
+	dir  statDir
+	ok   bool
+}
+
+// watch opens plugins/. Where that does not exist or the system tells too little,
+// nothing is ever as it was seen.
+func (h *Home) watch() *watcher {
+	w := &watcher{path: h.join(pluginsDir)}
+	var err error
+	w.dir, err = openStatDir(w.path)
+	w.ok = err == nil
+	return w
+}
+
+func (w *watcher) close() {
+	if w.ok {
+		w.dir.close()
+	}
+}
+
+// facts returns what the file system says about every file and directory of a
+// package, its root included. Entries of directories show in their times. It is
+// nil where the system tells too little.
+func (w *watcher) facts(name string) []state.FileStat {
+	if !w.ok {
+		return nil
+	}
 	var stats []state.FileStat
+	root := filepath.Join(w.path, name)
 	err := filepath.WalkDir(root, func(p string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		s, err := lstat(p)
+		inner := filepath.ToSlash(strings.TrimPrefix(p, root))
+		s, err := w.dir.lstat(name + inner)
 		if err != nil {
 			return err
 		}
-		s.Path = strings.TrimPrefix(strings.TrimPrefix(filepath.ToSlash(p), filepath.ToSlash(root)), "/")
+		s.Path = strings.TrimPrefix(inner, "/")
 		stats = append(stats, s)
 		return nil
 	})
-	return stats, err
+	if err != nil {
+		return nil
+	}
+	return stats
 }
 
 // unchanged reports whether every file and directory is as it was. It reads no
-// file. It serves display only: decisions always hash.
-func unchanged(root string, stats []state.FileStat) bool {
-	for _, want := range stats {
-		p := root
+// file.
+func (w *watcher) unchanged(name string, stats []state.FileStat) bool {
+	if !w.ok || len(stats) == 0 {
+		return false
+	}
+	for i := range stats {
+		want := &stats[i]
+		p := name
 		if want.Path != "" {
-			p = root + "/" + want.Path
+			p = name + "/" + want.Path
 		}
-		got, err := lstat(p)
+		got, err := w.dir.lstat(p)
 		if err != nil {
 			return false
 		}
 		got.Path = want.Path
-		if got != want {
+		if got != *want {
 			return false
 		}
 	}
-	return len(stats) > 0
+	return true
 }
 
 // settled reports whether the newest change lies far enough back to be told from
