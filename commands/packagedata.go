@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"errors"
 	"time"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
@@ -49,6 +50,9 @@ func newPackageData(i pkgmgr.Info) packageData {
 		Package: i.Package, Recorded: i.Recorded, Fingerprint: i.Fingerprint,
 		RequestedScopes: words(i.Requested), GrantedScopes: words(i.Granted), GrantedByLock: i.ByLock,
 		Health: newHealthData(i.Health), Path: i.Path, Source: i.Source, InstalledAt: i.InstalledAt,
+	}
+	if errors.As(i.Err, new(*pkgmgr.Claimed)) {
+		d.Default = false // which of them it would be is what nobody can say
 	}
 	if i.Err != nil {
 		d.Error = i.Err.Error()

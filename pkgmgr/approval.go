@@ -101,6 +101,9 @@ func (h *Home) Consider(ctx context.Context, req CallRequest) (*Decision, error)
 // ConsiderEnable is Consider for the exchange that enabling needs: initialize with
 // the offered scopes, and health.
 func (h *Home) ConsiderEnable(ctx context.Context, ref Ref, lock *Lock, offer []manifest.Scope) (*Decision, error) {
+	if err := h.onlyClaim(ref.ID); err != nil {
+		return nil, err
+	}
 	sel, err := h.selectPackage(ctx, ref, lock, lockGuides, "")
 	if err != nil {
 		return nil, err
@@ -122,6 +125,9 @@ func (h *Home) ConsiderEnable(ctx context.Context, ref Ref, lock *Lock, offer []
 // stands in for a review on this machine, its grants are the offer. It never
 // overrides an untrust, a disable, a change or a revocation.
 func (h *Home) ConsiderLock(ctx context.Context, lock *Lock, e lockfile.Plugin) (*Decision, error) {
+	if err := h.onlyClaim(e.ID); err != nil {
+		return nil, err
+	}
 	sel, err := h.selectPackage(ctx, Ref{ID: e.ID}, lock, lockBinds, "")
 	if err != nil {
 		return nil, err
@@ -172,11 +178,31 @@ func (d *Decision) Trusted() error {
 		d.passed |= checkTrusted
 		return nil
 	}
-	if status == StatusEnabled || d.offer != nil && status == StatusTrusted {
+	if d.offer != nil {
+		return d.reviewed(status)
+	}
+	if status == StatusEnabled {
 		d.passed |= checkTrusted
 		return nil
 	}
 	return d.needs(status, d.sel.blockDetail())
+}
+
+// reviewed refuses to grant anything to a package that no person trusts: a lock's
+// approval makes it run in its project, and is nothing to build on. A person's own
+// disable is no obstacle, for enabling is what takes it back.
+func (d *Decision) reviewed(status Status) error {
+	s := d.sel.standing
+	switch {
+	case s.Blocked(state.BlockChanged) != nil, s.Blocked(state.BlockUntrusted) != nil:
+		return d.needs(status, d.sel.blockDetail())
+	case s.Trust == nil && status == StatusEnabled:
+		return d.needs(StatusUntrusted, "approved by the lock only; review and trust it first")
+	case s.Trust == nil:
+		return d.needs(status, "")
+	}
+	d.passed |= checkTrusted
+	return nil
 }
 
 func (d *Decision) needs(status Status, detail string) error {
@@ -192,6 +218,9 @@ func (d *Decision) Granted() error {
 	}
 	for _, s := range d.offer {
 		if !m.Requests(s) {
+			if d.byLock {
+				return grantsTooMuch(d.sel.lock.Path, m, string(s))
+			}
 			return &NotRequested{ID: m.ID, Scope: string(s), Requested: m.RequestedScopes}
 		}
 	}

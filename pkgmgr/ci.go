@@ -14,6 +14,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
 
 // Drifts is every difference between a project's files, found before anything is
@@ -113,19 +114,30 @@ func (h *Home) installLocked(ctx context.Context, lock *Lock, e lockfile.Plugin,
 	if !ok {
 		return nil, &Drift{Lock: lock.Path, ID: e.ID, What: DriftPlatform, Found: HostPlatform()}
 	}
-	if in, err := h.installedIntact(ctx, want.Package); err != nil {
+	o.Expect = &Expectation{ID: e.ID, Version: e.Version, Package: want.Package, Manifest: want.Manifest, Fingerprint: want.Fingerprint,
+		Lock: lock.Path, Grants: e.Grants}
+	in, err := h.installedIntact(ctx, want.Package)
+	if err != nil {
 		return nil, err
-	} else if in != nil {
+	}
+	if in != nil {
 		s := subjectOf(*in)
 		s.Archive = want.Archive
 		if err := h.checkDenied(s); err != nil {
 			return nil, err
 		}
-		if err := (&Expectation{ID: e.ID, Version: e.Version, Manifest: want.Manifest, Fingerprint: want.Fingerprint}).
-			check(recordedContents(*in), lock.Path); err != nil {
+		recorded, err := recordedContents(*in)
+		if err != nil {
 			return nil, err
 		}
-		return &Installed{Install: *in, Unchanged: true}, nil
+		if err := o.Expect.check(recorded, lock.Path); err != nil {
+			return nil, err
+		}
+		if in.Archive == want.Archive {
+			return &Installed{Install: *in, Unchanged: true}, nil
+		}
+		// It came from a directory or from another archive: whether the locked archive
+		// holds these files shows only when it is read.
 	}
 	denied := subject{ID: e.ID, Version: e.Version, Package: want.Package, Archive: want.Archive,
 		Manifest: want.Manifest, Fingerprint: want.Fingerprint}
@@ -133,11 +145,14 @@ func (h *Home) installLocked(ctx context.Context, lock *Lock, e lockfile.Plugin,
 		return nil, err
 	}
 	at, err := h.locate(lock.Root, e, key, want.Archive)
+	if in != nil && (errors.As(err, new(*NotFound)) || errors.As(err, new(*NoSource))) {
+		return nil, &Drift{Lock: lock.Path, ID: e.ID, What: DriftArchive, Wanted: string(want.Archive),
+			Found: cmp.Or(string(in.Archive), "the same files, installed from a directory")}
+	}
 	if err != nil {
 		return nil, err
 	}
 	o.Archive, o.Source = want.Archive, h.lockedSource(lock, e, at)
-	o.Expect = &Expectation{ID: e.ID, Version: e.Version, Package: want.Package, Manifest: want.Manifest, Fingerprint: want.Fingerprint}
 	out, err := h.Install(ctx, at.path, o)
 	var damaged *Integrity
 	if at.store && errors.As(err, &damaged) {
@@ -229,10 +244,23 @@ func (h *Home) lockedSource(lock *Lock, e lockfile.Plugin, at located) string {
 	return at.path
 }
 
-func recordedContents(in state.Install) *Contents {
-	c := &Contents{ManifestBytes: in.ManifestJSON, ManifestDigest: in.Manifest, Fingerprint: in.Fingerprint, Package: in.Package}
-	c.Manifest.ID, c.Manifest.Version = in.ID, in.Version
-	return c
+func recordedContents(in state.Install) (*Contents, error) {
+	m, err := ParseManifest(in.ManifestJSON)
+	if err != nil {
+		return nil, &Malformed{Where: "the record of " + string(in.Package), File: manifest.FileName, Err: err}
+	}
+	return &Contents{Manifest: m, ManifestBytes: in.ManifestJSON, ManifestDigest: in.Manifest,
+		Fingerprint: in.Fingerprint, Package: in.Package}, nil
+}
+
+// grantsTooMuch is the drift of a file that grants a scope which the package does not
+// request.
+func grantsTooMuch(file string, m manifest.Manifest, scope string) error {
+	requested := make([]string, len(m.RequestedScopes))
+	for i, s := range m.RequestedScopes {
+		requested[i] = string(s)
+	}
+	return &Drift{Lock: file, ID: m.ID, What: DriftGrants, Wanted: scope, Found: cmp.Or(strings.Join(requested, " "), "none")}
 }
 
 // installedIntact returns the record of a package whose tree in the store, and below

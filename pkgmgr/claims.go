@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 
@@ -66,6 +67,42 @@ func (h *Home) dirHolds(name string) (string, error) {
 		return name, nil
 	}
 	return m.ID, nil
+}
+
+// onlyClaim refuses an id that more than one directory below plugins/ claims. It
+// reads every manifest there: it stands before decisions, not before calls.
+func (h *Home) onlyClaim(id string) error {
+	dirs, err := h.claims(id)
+	if err == nil && len(dirs) > 1 {
+		err = h.claimed(id, dirs)
+	}
+	return err
+}
+
+// contested returns one *Claimed for every id that more than one directory claims,
+// joined, or nil.
+func (h *Home) contested() error {
+	names, err := h.pluginDirs()
+	if err != nil {
+		return err
+	}
+	holders := map[string][]string{}
+	for _, name := range names {
+		id, err := h.dirHolds(name)
+		if err != nil {
+			return err
+		}
+		if id != "" {
+			holders[id] = append(holders[id], name)
+		}
+	}
+	var all []error
+	for _, id := range slices.Sorted(maps.Keys(holders)) {
+		if dirs := holders[id]; len(dirs) > 1 {
+			all = append(all, h.claimed(id, dirs))
+		}
+	}
+	return errors.Join(all...)
 }
 
 func (h *Home) claimed(id string, names []string) error {

@@ -44,6 +44,7 @@ func Diagnose(ctx context.Context, path string) []Finding {
 		err = fmt.Errorf("%d calls whose supervisor died", len(dead))
 	}
 	add("dead calls", err, "none", true)
+	add("plugin directories", h.contested(), "every id is claimed once", false)
 	if lost {
 		return out
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
 
 // DefaultRule says what an install does to the id's default version.
@@ -38,6 +39,8 @@ type Expectation struct {
 	Package, Manifest, Fingerprint digest.Digest
 	Accepts                        func(version string) bool // instead of Version
 	Range                          string                    // what Accepts stands for, for messages
+	Lock                           string                    // the lock that Grants stand in
+	Grants                         []string                  // the package must request each of them
 }
 
 // Installed reports what Install did.
@@ -141,6 +144,11 @@ func (e *Expectation) check(c *Contents, where string) error {
 	if e.ID != "" && e.ID != c.Manifest.ID || !accepted {
 		return &WrongPackage{Where: where, WantID: e.ID, WantVersion: wanted,
 			ID: c.Manifest.ID, Version: c.Manifest.Version}
+	}
+	for _, s := range e.Grants {
+		if !c.Manifest.Requests(manifest.Scope(s)) {
+			return grantsTooMuch(e.Lock, c.Manifest, s)
+		}
 	}
 	return nil
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package pkgmgr
 
 import (
@@ -237,6 +239,15 @@ func TestUninstallOfWhatIsBroken(t *testing.T) {
 	wantLines(t, s.list(true), "x* 1.0.0 untrusted")
 }
 
+func findingOf(t *testing.T, list []Finding, check string) Finding {
+	t.Helper()
+	i := slices.IndexFunc(list, func(f Finding) bool { return f.Check == check })
+	if i < 0 {
+		t.Fatalf("nothing was found out about %q", check)
+	}
+	return list[i]
+}
+
 // Two directories that claim one id are both named, at install and in the listing.
 func TestTwoDirectoriesClaimOneID(t *testing.T) {
 	s := newSite(t)
@@ -260,6 +271,17 @@ func TestTwoDirectoriesClaimOneID(t *testing.T) {
 	}
 	_, err = s.Uninstall(s.ctx, Ref{ID: "x"})
 	as[*Claimed](t, err)
+	for _, ref := range []Ref{{ID: "x"}, {ID: "x", Version: "1.0.0"}} {
+		_, err = s.Trust(s.ctx, ref, nil, one.digest(t))
+		if c := as[*Claimed](t, err); !slices.Equal(c.Dirs, both) {
+			t.Errorf("%+v", c)
+		}
+		_, err = s.ConsiderEnable(s.ctx, ref, nil, nil)
+		as[*Claimed](t, err)
+	}
+	if f := findingOf(t, Diagnose(s.ctx, s.Path()), "plugin directories"); f.OK || !strings.Contains(f.Detail, both[0]) || !strings.Contains(f.Detail, both[1]) {
+		t.Errorf("%+v", f)
+	}
 	must(t, os.RemoveAll(s.pluginPath("other")))
 	wantLines(t, s.list(false), "x* 1.0.0 untrusted")
 

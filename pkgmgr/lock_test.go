@@ -1,3 +1,5 @@
+//go:build unix
+
 package pkgmgr
 
 import (
@@ -227,7 +229,7 @@ func TestRelockRefuses(t *testing.T) {
 			w.install(w.built(p, "x-1.0.0-"+hostName()+".tar.zst"))
 			w.trust("x")
 			w.built(q, "x-1.0.0-"+thereName+".tar.zst")
-		}, func(t *testing.T, err error) { as[*NotRequested](t, err) }},
+		}, driftOf(DriftGrants)},
 		"a directory": {"version = 1\n[plugins.x]\nsource = \"src\"\n", func(w *workspace) {
 			here.writeTo(w.t, filepath.Join(w.root, "src"))
 		}, func(t *testing.T, err error) { as[*NotArchive](t, err) }},
@@ -508,6 +510,7 @@ func TestInstallLockedRefuses(t *testing.T) {
 		"source gone": {func(e *lockfile.Plugin, p *lockfile.Platform) { e.Source = "dist/none.tar.zst" }, func(t *testing.T, err error) { as[*NotFound](t, err) }},
 		"no source":   {func(e *lockfile.Plugin, p *lockfile.Platform) { e.Source = "" }, func(t *testing.T, err error) { as[*NoSource](t, err) }},
 		"remote":      {func(e *lockfile.Plugin, p *lockfile.Platform) { e.Source = "https://example.com/x.tar.zst" }, func(t *testing.T, err error) { as[*RemoteSource](t, err) }},
+		"grants":      {func(e *lockfile.Plugin, p *lockfile.Platform) { e.Grants = append(e.Grants, "no.such") }, driftOf(DriftGrants)},
 		"platform": {func(e *lockfile.Plugin, p *lockfile.Platform) {
 			e.Platforms = map[string]lockfile.Platform{"windows/386": *p}
 		}, func(t *testing.T, err error) {
@@ -527,7 +530,7 @@ func TestInstallLockedRefuses(t *testing.T) {
 			_, err := fresh.InstallLocked(w.ctx, w.lock(), e)
 			c.check(t, err)
 			wantLines(t, fresh.list(true))
-			if name == "archive" || name == "package" || name == "source gone" || name == "no source" || name == "remote" {
+			if name == "package" || name == "source gone" || name == "no source" || name == "remote" {
 				return
 			}
 			// Also where it is installed already.
@@ -535,6 +538,95 @@ func TestInstallLockedRefuses(t *testing.T) {
 				t.Error("an installed package was taken for it")
 			}
 		})
+	}
+}
+
+// A package that came from a directory, or from another packing, is the locked one
+// only once the locked archive was read.
+func TestInstallLockedReadsTheArchive(t *testing.T) {
+	w, _, here := ready(t)
+	for name, source := range map[string]string{"directory": here.dir(t), "another packing": w.built(here, "other.zip")} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.install(source)
+			dist := filepath.Join(w.root, "dist")
+			must(t, os.Rename(dist, dist+".away"))
+			_, err := s.InstallLocked(w.ctx, w.lock(), w.entry("x"))
+			driftOf(DriftArchive)(t, err)
+			must(t, os.Rename(dist+".away", dist))
+			locked := w.entry("x").Platforms[HostPlatform()].Archive
+			wrong := w.entry("x")
+			p := wrong.Platforms[HostPlatform()]
+			p.Archive = digest.Of([]byte("wrong"))
+			wrong.Platforms = map[string]lockfile.Platform{HostPlatform(): p}
+			_, err = s.InstallLocked(w.ctx, w.lock(), wrong)
+			integrityOf("archive digest")(t, err)
+			if out, err := s.InstallLocked(w.ctx, w.lock(), w.entry("x")); err != nil || !out.Unchanged || !exists(s.archivePath(locked)) {
+				t.Errorf("%+v, %v", out, err)
+			}
+			_, err = s.run(CallRequest{Ref: Ref{ID: "x"}, Lock: w.lock(), Method: MethodHealth})
+			as[*NeedsDecision](t, err)
+			s.sound()
+		})
+	}
+}
+
+// Every digest of the lock's entry counts at every call, not only the one by which
+// the package is found.
+func TestRunComparesTheWholeEntry(t *testing.T) {
+	w, _, _ := ready(t)
+	w.enable("x", manifest.Scopes...)
+	if _, err := w.runLocked(MethodHealth); err != nil {
+		t.Fatal(err)
+	}
+	good := w.entry("x").Platforms[HostPlatform()]
+	wrong := digest.Of([]byte("wrong"))
+	for what, edit := range map[string]func(p *lockfile.Platform){
+		DriftArchive:     func(p *lockfile.Platform) { p.Archive = wrong },
+		DriftManifest:    func(p *lockfile.Platform) { p.Manifest = wrong },
+		DriftFingerprint: func(p *lockfile.Platform) { p.Fingerprint = wrong },
+	} {
+		p := good
+		edit(&p)
+		_, err := lockfile.Edit(w.project().LockPath(), func(f *lockfile.File) (*lockfile.File, error) {
+			return f.WithPlatform("x", HostPlatform(), p)
+		})
+		must(t, err)
+		_, err = w.runLocked(MethodHealth)
+		driftOf(what)(t, err)
+		if _, err := w.Disable(w.ctx, Ref{ID: "x"}, w.lock()); err != nil {
+			t.Errorf("%s: a lock stands in the way of disable: %v", what, err)
+		}
+	}
+}
+
+// What the lock alone approves is no trust: nothing is started to enable it.
+func TestEnableOfWhatOnlyALockApproves(t *testing.T) {
+	w, s, _ := ready(t)
+	_, err := s.InstallLocked(w.ctx, w.lock(), w.entry("x"))
+	must(t, err)
+	must(t, s.approveByLock("x", w.lock().Digest))
+	if _, err := s.runLocked(MethodHealth); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.ConsiderEnable(w.ctx, Ref{ID: "x"}, w.lock(), nil)
+	must(t, err)
+	defer d.Call.End()
+	a, err := d.approve(w.ctx)
+	if n := as[*NeedsDecision](t, err); n.Status != StatusUntrusted || !strings.Contains(n.Detail, "approved by the lock only") || a != nil {
+		t.Errorf("%+v", n)
+	}
+	// With a person's trust it goes.
+	s.trust("x")
+	s.enable("x")
+}
+
+func driftOf(what string) func(t *testing.T, err error) {
+	return func(t *testing.T, err error) {
+		t.Helper()
+		if d := as[*Drift](t, err); d.What != what {
+			t.Errorf("%+v", d)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func (h *Home) commit(ctx context.Context, s *staged, rec state.Install, o Insta
 			if err := h.prepare(s.stage, early); err != nil {
 				return nil, err
 			}
-		} else if kept, err := h.archiveKept(ctx, rec); err != nil || kept {
+		} else if kept, err := h.archiveKept(ctx, rec, o); err != nil || kept {
 			return &early.Installed, err
 		}
 	} else {
@@ -48,7 +48,7 @@ func (h *Home) commit(ctx context.Context, s *staged, rec state.Install, o Insta
 		return installedOf(p), err
 	}
 	if p.Unchanged {
-		return &p.Installed, h.keepArchive(ctx, s, rec)
+		return &p.Installed, h.keepArchive(ctx, s, rec, o)
 	}
 	if !p.fits(early) {
 		if err := h.prepare(s.stage, p); err != nil {
@@ -213,8 +213,9 @@ func (h *Home) recordInstall(tx *state.Tx, rec state.Install, makeDefault bool, 
 }
 
 // archiveKept reports whether an installed package needs nothing of the archive
-// that was just read.
-func (h *Home) archiveKept(ctx context.Context, rec state.Install) (bool, error) {
+// that was just read. Of several packings of the same files the first one stands; one
+// that was asked for by its digest is kept beside it, because a lock names it.
+func (h *Home) archiveKept(ctx context.Context, rec state.Install, o InstallOptions) (bool, error) {
 	if rec.Archive == "" {
 		return true, nil
 	}
@@ -223,7 +224,8 @@ func (h *Home) archiveKept(ctx context.Context, rec state.Install) (bool, error)
 		return false, err
 	}
 	if old.Archive != "" && old.Archive != rec.Archive {
-		return true, nil // another packing of the same files; the first one stands
+		missing, err := h.missingArchive(rec)
+		return !missing || o.Archive == "", err
 	}
 	missing, err := h.missingArchive(rec)
 	return !missing && old.Archive != "", err
@@ -231,15 +233,15 @@ func (h *Home) archiveKept(ctx context.Context, rec state.Install) (bool, error)
 
 // keepArchive adds the archive to the store when an unchanged package was first
 // installed from a directory, or when its archive was lost.
-func (h *Home) keepArchive(ctx context.Context, s *staged, rec state.Install) error {
-	if kept, err := h.archiveKept(ctx, rec); err != nil || kept {
+func (h *Home) keepArchive(ctx context.Context, s *staged, rec state.Install, o InstallOptions) error {
+	if kept, err := h.archiveKept(ctx, rec, o); err != nil || kept {
 		return err
 	}
 	if err := h.addArchive(s.stage, rec.Archive); err != nil {
 		return err
 	}
 	old, _, err := h.recordsFor(ctx, rec)
-	if err != nil || old == nil || old.Archive == rec.Archive {
+	if err != nil || old == nil || old.Archive != "" {
 		return err
 	}
 	old.Archive = rec.Archive

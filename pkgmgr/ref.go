@@ -77,6 +77,10 @@ const (
 	DriftNotLocked    = "not in the lock"
 	DriftVersion      = "version differs"
 	DriftPlatform     = "platform not locked"
+	DriftManifest     = "manifest digest differs"
+	DriftFingerprint  = "fingerprint differs"
+	DriftArchive      = "archive digest differs"
+	DriftGrants       = "grants a scope that the package does not request"
 )
 
 func (e *Drift) Error() string {

@@ -298,7 +298,11 @@ func (r *relock) grants(ctx context.Context, e *lockfile.Plugin, wanted project.
 	}
 	for _, s := range e.Grants {
 		if !slices.Contains(requested, manifest.Scope(s)) {
-			return &NotRequested{ID: e.ID, Scope: s, Requested: requested}
+			file := r.project.LockPath()
+			if wanted.Scopes != nil {
+				file = r.project.ConfigPath()
+			}
+			return grantsTooMuch(file, manifest.Manifest{ID: e.ID, RequestedScopes: requested}, s)
 		}
 	}
 	return nil

@@ -85,7 +85,44 @@ func (h *Home) selectPackage(ctx context.Context, ref Ref, lock *Lock, use lockU
 	if err != nil {
 		return nil, err
 	}
-	return sel, h.place(ctx, sel)
+	if err := h.place(ctx, sel); err != nil || use != lockBinds {
+		return sel, err
+	}
+	return sel, h.likeLocked(sel)
+}
+
+// likeLocked compares what was recorded of a locked package with the rest of the
+// lock's entry: a lock that pairs a package with digests of another one is no record
+// of a review. The package digest itself is how the package was found.
+func (h *Home) likeLocked(sel *selection) error {
+	if sel.locked == nil || sel.install == nil {
+		return nil
+	}
+	p, _, _ := sel.locked.For(HostPlatform())
+	drift := h.driftFrom(p, *sel.install)
+	if drift == nil {
+		return nil
+	}
+	if err := h.checkDenied(sel.subject()); err != nil {
+		return err // the stronger reason
+	}
+	drift.Lock, drift.ID = sel.lock.Path, sel.ref.ID
+	return drift
+}
+
+// driftFrom returns the first digest of a recorded package that is not the locked
+// one, or nil. Another archive than the one it was installed from is as good once
+// `ci` has read it: then the store holds it.
+func (h *Home) driftFrom(p lockfile.Platform, in state.Install) *Drift {
+	switch {
+	case in.Manifest != p.Manifest:
+		return &Drift{What: DriftManifest, Wanted: string(p.Manifest), Found: string(in.Manifest)}
+	case in.Fingerprint != p.Fingerprint:
+		return &Drift{What: DriftFingerprint, Wanted: string(p.Fingerprint), Found: string(in.Fingerprint)}
+	case in.Archive != "" && in.Archive != p.Archive && !exists(h.archivePath(p.Archive)):
+		return &Drift{What: DriftArchive, Wanted: string(p.Archive), Found: string(in.Archive)}
+	}
+	return nil
 }
 
 // find decides which package is meant. A digest that belongs to another id, in the

@@ -31,6 +31,9 @@ func (h *Home) Trust(ctx context.Context, ref Ref, lock *Lock, given digest.Dige
 		return nil, err
 	}
 	defer unlock()
+	if err := h.onlyClaim(ref.ID); err != nil {
+		return nil, err
+	}
 	sel, err := h.selectPackage(ctx, ref, lock, lockGuides, "")
 	if err != nil {
 		return nil, err
