@@ -37,8 +37,10 @@ func (in *invocation) values(command string, arguments []string) []candidate {
 		return when(n == 0, in.pluginNames())
 	case "use":
 		return when(n == 0, in.versions())
-	case "pin", "unpin":
+	case "pin":
 		return in.pluginNames()
+	case "unpin":
+		return in.lockedNames()
 	case "project untrust":
 		return when(n == 0, in.projectRoots())
 	case "operations show", "operations cancel":
@@ -178,7 +180,17 @@ func (in *invocation) operationIDs(running bool) (out []candidate) {
 	return out
 }
 
-// actionNames are the actions of a plugin that were performed before: only the
+// lockedNames are the ids that the project's lock names.
+func (in *invocation) lockedNames() (out []candidate) {
+	if lock := in.lockOrNone(); lock != nil {
+		for _, p := range lock.File.Plugins {
+			out = offer(out, p.ID, "")
+		}
+	}
+	return out
+}
+
+// actionNames are the actions of a plugin that succeeded before: only the
 // plugin itself knows the others, and completion asks no plugin.
 func (in *invocation) actionNames(name string) (out []candidate) {
 	ref, err := pkgmgr.ParseRef(name)
@@ -187,7 +199,9 @@ func (in *invocation) actionNames(name string) (out []candidate) {
 	}
 	in.peek(func(tx *state.Tx) error {
 		const most = 1000
-		ops, err := tx.Operations(most, func(o state.Operation) bool { return o.PluginID == ref.ID })
+		ops, err := tx.Operations(most, func(o state.Operation) bool { 
+			return o.PluginID == ref.ID && (o.State == state.Succeeded || o.State == state.PartiallySucceeded)
+		})
 		for _, o := range ops {
 			out = offer(out, o.Action, "")
 		}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,16 +17,20 @@ import (
 func devCommand(in *invocation) *cli.Command {
 	var o runOptions
 	return &cli.Command{
-		ArgsUsage: "DIR health|inspect|operate [ACTION]",
+		ArgsUsage: "DIR [health|inspect|operate [ACTION]]",
 		Description: "Calls the plugin that stands in DIR, as its author does again and again: it is installed into a data directory that is thrown away, " +
 			"trusted as it is and granted everything it asks for. Everything says DEV. It is refused in a project with a lock: what runs there " +
-			"is what was reviewed.",
-		UsageText: "switchyard dev . health\nswitchyard dev . inspect --project ~/src/app\nswitchyard dev . operate write-count --input '{}'",
+			"is what was reviewed. Without a method it asks for health.",
+		UsageText: "switchyard dev my-plugin\nswitchyard dev . inspect --project ~/src/app\nswitchyard dev . operate write-count --input '{}'",
 		Flags:     runFlags(&o),
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 2, 3)
+			args, err := in.arguments(c, 1, 3)
 			if err != nil {
 				return err
+			}
+			in.author = args[0]
+			if len(args) == 1 {
+				args = append(args, string(pkgmgr.MethodHealth))
 			}
 			req, err := in.callRequest(args[1:], o)
 			if err != nil {
@@ -51,6 +56,9 @@ func (in *invocation) dev(dir string, req *runtime.Request) (err error) {
 	if lock != nil {
 		return &devUnderLock{lock.Path}
 	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return &pkgmgr.NotFound{Kind: "source", Name: dir}
+	}
 	scratch, err := os.MkdirTemp("", "switchyard-dev-")
 	if err != nil {
 		return err
@@ -69,7 +77,8 @@ func (in *invocation) dev(dir string, req *runtime.Request) (err error) {
 	host.Force = in.force
 	in.stderr("%s\n", in.style(2).Mark(render.Warn, "DEV: what stands in "+dir+" runs unreviewed, with everything it asks for granted"))
 	result, installed, err := host.Dev(in.context(), dir, *req)
-	if installed != nil {
+	var failed *runtime.Failed
+	if installed != nil && !errors.As(err, &failed) { // a failure shows them itself
 		in.devLogs(h, installed.ID)
 	}
 	if err != nil {
@@ -101,4 +110,33 @@ func removeTree(dir string) error {
 		return err
 	}
 	return os.RemoveAll(dir)
+}
+
+// devHint replaces the hint of a failure in the author's loop: nothing of it is
+// installed, so that commands about installed plugins lead nowhere.
+func (in *invocation) devHint(err error, f *failure) {
+	var (
+		under  *devUnderLock
+		broken *pkgmgr.Malformed
+		denied *pkgmgr.NotOffered
+		usage  *usageError
+	)
+	switch {
+	case errors.As(err, &usage):
+	case errors.As(err, &under):
+		f.hint = in.next("install", dotted(in.author))
+		if lock, err := pkgmgr.ReadLock(in.author); err == nil && lock == nil {
+			f.hint = render.Command("cd", in.author) + " && " + in.next("dev", ".")
+		}
+	case errors.As(err, &broken) && f.hint != "": // says how to build it
+	case f.exit == exitIntegrity:
+		f.hint = in.next("check", in.author)
+	case errors.As(err, &denied), f.exit == exitPlugin:
+		f.hint = in.next("dev", in.author)
+		if f.hint == in.again() {
+			f.hint = ""
+		}
+	default:
+		f.hint = ""
+	}
 }

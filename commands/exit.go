@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/runtime"
 	"github.com/switchyard-plugins/switchyard/runtime/process"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/sdk/plugin"
 	"github.com/switchyard-plugins/switchyard/sdk/scaffold"
 )
 
@@ -49,6 +51,9 @@ func (in *invocation) classify(err error) failure {
 		if try(err, &f) {
 			break
 		}
+	}
+	if in.author != "" {
+		in.devHint(err, &f)
 	}
 	var verified *verifyFailure
 	if errors.As(err, &verified) {
@@ -94,7 +99,7 @@ func (in *invocation) classifyOwn(err error, f *failure) bool {
 	case errors.Is(err, errDeclined):
 		f.exit, f.code = exitDecision, "decision.declined"
 	case errors.As(err, &exists):
-		f.code, f.details = "file.exists", existsDetails{exists.Path}
+		f.code, f.details, f.hint = "file.exists", existsDetails{exists.Path}, in.next("help", "init")
 	default:
 		return false
 	}
@@ -115,7 +120,7 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 	switch {
 	case errors.As(err, &revoked):
 		f.exit, f.code, f.message = exitRevoked, "revoked", revoked.Error()
-		f.hint = in.next("unrevoke", revoked.Denial.Subject())
+		f.hint = in.revokedHint(revoked)
 		f.details = revokedDetails{revoked.ID, revoked.Version, revoked.Package, revoked.Denial.Subject(), revoked.Denial.Reason}
 		f.block = &block{
 			title: "REVOKED",
@@ -127,7 +132,7 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 			},
 			causes: []string{
 				"you or an administrator of this machine revoked it; no trust, pin or lock overrides that",
-				"lift the revocation only if its reason is known to be gone",
+				"lift the revocation only if its reason is known to be gone: " + in.next("unrevoke", revoked.Denial.Subject()),
 			},
 		}
 	case errors.As(err, &integrity):
@@ -145,6 +150,7 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 		}
 	case errors.As(err, &refusal):
 		f.exit, f.code = exitIntegrity, "package.unsafe"
+		f.hint = in.brokenHint("", "")
 		f.details = unsafeDetails{refusal.Archive, refusal.Entry, string(refusal.Rule), refusal.Detail}
 	case errors.As(err, &malformed):
 		f.exit, f.code = exitIntegrity, "package.malformed"
@@ -155,7 +161,7 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 				d.Problems = append(d.Problems, problemData{p.Path, p.Message})
 			}
 		}
-		f.details = d
+		f.details, f.hint = d, in.brokenHint(malformed.Where, malformed.File)
 	case errors.As(err, &inside):
 		f.exit, f.code = exitUsage, "usage"
 		f.hint = in.next("pack", inside.Dir, "-o", filepath.Join(inside.Dir, "..", filepath.Base(inside.Path)))
@@ -185,6 +191,9 @@ func (in *invocation) classifyCall(err error, f *failure) bool {
 	case errors.As(err, &failed):
 		f.exit, f.code, f.message = exitPlugin, string(failed.Fault.Code), failed.Error()
 		f.hint = in.next("logs", failed.ID)
+		if failed.Method == pkgmgr.MethodOperate && failed.Fault.RPC != nil && failed.Fault.RPC.Code == plugin.CodeBadParams {
+			f.hint = in.actionsHint(failed.ID)
+		}
 		f.details = faultyDetails{failed.ID, failed.Version, string(failed.Method), failed.Fault.Field, failed.Fault.Expected, failed.Fault.Found,
 			failed.Exit.String(), failed.Stderr}
 		for _, l := range failed.Stderr {
@@ -253,6 +262,10 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 		switch {
 		case denied.Project != "":
 			f.code, f.hint = "permission.project", in.next("project", "trust", denied.Project)
+			if root := in.meantRoot(denied.Project); root != "" && in.takesProject() {
+				f.hint = in.again("--project", root)
+				f.more = []string{"it lies in the project " + root + ": a project is called as a whole, and trusted without its children"}
+			}
 		case denied.ByLock != "":
 			f.code, f.hint = "permission.lock", in.ceilingHint(denied)
 		case denied.Scope != "":
@@ -340,10 +353,22 @@ func (in *invocation) classifyLock(err error, f *failure) bool {
 		f.exit, f.code = exitLock, "lock.drift"
 		f.details = driftDetails{drift.Lock, drift.ID, drift.What, drift.Wanted, drift.Found}
 		switch drift.What {
-		case pkgmgr.DriftNotInstalled:
+		case pkgmgr.DriftNotInstalled, pkgmgr.DriftArchive:
 			f.hint = in.next("ci")
+		case pkgmgr.DriftGrants:
+			f.code, f.hint = "lock.entry", in.next("review", drift.ID)
 		case pkgmgr.DriftNotLocked:
-			f.hint = in.next("pin", drift.ID)
+			if _, err := in.named(pkgmgr.Ref{ID: drift.ID}); errors.As(err, new(*pkgmgr.NotFound)) {
+				f.details, f.hint = nil, ""
+				f.message = err.Error()
+				return in.classifyDecision(err, f)
+			}
+			f.hint = in.next("pin", in.subjectOr(drift.ID))
+		case pkgmgr.DriftVersion:
+			f.hint = in.next("pin", in.subjectOr(drift.ID))
+			if ref, err := pkgmgr.ParseRef(in.subject); err == nil && in.grantsOf(ref, nil) == nil {
+				f.hint = in.withName(drift.ID)
+			}
 		case pkgmgr.DriftPlatform:
 			f.hint = in.next("lock", "--platform", pkgmgr.HostPlatform())
 		}
@@ -389,6 +414,11 @@ func (in *invocation) classifyState(err error, f *failure) bool {
 		f.exit, f.code, f.hint = exitBusy, "busy.replaced", in.again()
 	case errors.As(err, &unsafe):
 		f.exit, f.code = exitPermission, "permission.data_dir"
+		if dir, err := in.dataDir(); err == nil && dir == unsafe.Path {
+			if info, err := os.Lstat(dir); err == nil && info.IsDir() && info.Mode().Perm()&0o077 != 0 {
+				f.hint = render.Command("chmod", "700", dir)
+			}
+		}
 	case errors.As(err, &readOnly), errors.Is(err, state.ErrReadOnly):
 		f.exit, f.code = exitPermission, "permission.read_only"
 	case errors.Is(err, state.ErrMissing):

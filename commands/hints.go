@@ -2,17 +2,28 @@ package commands
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
 
 // integrityHint is the command that looks at what is there.
 func (in *invocation) integrityHint(e *pkgmgr.Integrity) string {
+	if in.commandName() == "verify" {
+		if source := in.recordedSource(); source != "" {
+			return in.next("install", source)
+		}
+	}
 	if in.subject != "" {
 		return in.next("review", in.subject)
 	}
@@ -73,7 +84,10 @@ func (in *invocation) decisionHint(e *pkgmgr.NeedsDecision) string {
 	if name := in.nameOf(in.lockOrNone(), e.ID, e.Version, e.Package); name != "" {
 		return in.next("review", name)
 	}
-	return in.next("install")
+	if in.commandName() == "lock" {
+		return in.next("install")
+	}
+	return in.next("review", in.subjectOr(e.ID))
 }
 
 // moreScopes is the command that grants a scope beside those that a person granted:
@@ -122,16 +136,126 @@ func (in *invocation) missingHint(e *pkgmgr.NotFound) string {
 	switch e.Kind {
 	case "plugin", "version":
 		if len(e.Near) > 0 {
-			return in.next("show", e.Near[0])
+			return in.withName(e.Near[0])
+		}
+		return in.next("list")
+	case "locked plugin":
+		if lock := in.lockOrNone(); lock != nil {
+			var ids []string
+			for _, p := range lock.File.Plugins {
+				ids = append(ids, p.ID)
+			}
+			if best := nearest(e.Name, ids); best != "" {
+				return in.withName(best)
+			}
 		}
 		return in.next("list")
 	case "operation":
 		return in.next("operations", "list")
 	case "project":
 		return in.next("project", "list")
+	case "source":
+		if in.commandName() == "ci" {
+			return in.next("install", "ARCHIVE")
+		}
 	case "revocation":
 		if len(e.Near) > 0 {
 			return in.next("unrevoke", e.Near[0])
+		}
+	}
+	return ""
+}
+
+// withName returns the command line as it was typed, with another plugin's name.
+func (in *invocation) withName(name string) string {
+	words := slices.Clone(in.env.Args)
+	at := slices.Index(words, in.subject)
+	if in.subject == "" || at < 0 {
+		return in.next("show", name)
+	}
+	words[at] = name
+	return render.Command(append([]string{in.env.Program}, words...)...)
+}
+
+// revokedHint is the command that tells more about a revoked package.
+func (in *invocation) revokedHint(e *pkgmgr.Revoked) string {
+	if _, err := in.named(pkgmgr.Ref{ID: e.ID}); err == nil {
+		return in.next("show", e.ID)
+	}
+	return in.next("history", e.ID)
+}
+
+// brokenHint is the command that mends a package which breaks a rule: the source's
+// own build where its executable is missing, another install where it is installed.
+func (in *invocation) brokenHint(where, file string) string {
+	if where != "" && file != "" {
+		_, missing := os.Lstat(filepath.Join(where, filepath.FromSlash(file)))
+		_, makefile := os.Lstat(filepath.Join(where, "Makefile"))
+		if errors.Is(missing, fs.ErrNotExist) && makefile == nil && file != manifest.FileName {
+			return render.Command("make", "-C", where, "build")
+		}
+	}
+	if source := in.recordedSource(); source != "" {
+		return in.next("install", source)
+	}
+	return ""
+}
+
+// recordedSource is where the plugin that the user named was installed from, if it
+// is still there.
+func (in *invocation) recordedSource() string {
+	ref, err := pkgmgr.ParseRef(in.subject)
+	if err != nil {
+		return ""
+	}
+	infos, err := in.named(ref)
+	if err != nil || infos[0].Source == "" {
+		return ""
+	}
+	if _, err := os.Stat(infos[0].Source); err != nil {
+		return ""
+	}
+	return infos[0].Source
+}
+
+// actionsHint is the command that lists the actions of the plugin, on the project
+// that was named.
+func (in *invocation) actionsHint(id string) string {
+	words := []string{"actions", in.subjectOr(id)}
+	for i, a := range in.env.Args {
+		if a == "--project" && i+1 < len(in.env.Args) {
+			words = append(words, a, in.env.Args[i+1])
+		} else if strings.HasPrefix(a, "--project=") {
+			words = append(words, a)
+		}
+	}
+	return in.next(words...)
+}
+
+// takesProject reports whether the command calls a plugin on the working directory
+// because no project was named.
+func (in *invocation) takesProject() bool {
+	return slices.Contains([]string{"run", "actions"}, in.commandName()) &&
+		!slices.ContainsFunc(in.env.Args, func(a string) bool { return a == "--project" || strings.HasPrefix(a, "--project=") })
+}
+
+// meantRoot is the root of the project that dir lies in without being one itself, or
+// "".
+func (in *invocation) meantRoot(dir string) string {
+	marked := func(dir string) bool {
+		for _, name := range []string{lockfile.FileName, project.ConfigName, ".git"} {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				return true
+			}
+		}
+		return false
+	}
+	if marked(dir) {
+		return ""
+	}
+	for parent := filepath.Dir(dir); parent != dir; dir, parent = parent, filepath.Dir(parent) {
+		if marked(parent) {
+			return parent
 		}
 	}
 	return ""

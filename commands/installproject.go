@@ -52,12 +52,14 @@ func (in *invocation) save(h *pkgmgr.Home, installed []*pkgmgr.Installed) error 
 		var undecided *pkgmgr.NeedsDecision
 		_, err := h.Pin(in.context(), p, []pkgmgr.Ref{{ID: i.ID, Digest: i.Package}})
 		if errors.As(err, &undecided) {
+			in.note("Wrote %s %s into %s.", i.ID, i.Version, p.ConfigPath())
 			in.warn("%s is in %s now; it gets into the lock when it is reviewed and pinned", i.ID, p.ConfigPath())
 			continue
 		}
 		if err != nil {
 			return err
 		}
+		in.note("Wrote %s %s into %s and %s.", i.ID, i.Version, p.ConfigPath(), p.LockPath())
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type invocation struct {
 	force chan struct{} // closed by a second interrupt; nil: that one ends the process
 	bar   *bar          // nil: none is drawn
 
+	author  string // the directory of an author's loop, "" for every other command
 	subject string // the plugin as the user named it, for hints; "" where there is none
 
 	data     any          // for --json

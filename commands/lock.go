@@ -11,6 +11,7 @@ type lockData struct {
 	Lock       string       `json:"lock" doc:"The lockfile."`
 	Written    bool         `json:"written" doc:"Whether it was written."`
 	Changes    []lockChange `json:"changes" doc:"What changed in it."`
+	Next       string       `json:"next" doc:"The next command to type, empty where there is none."`
 	Merged     bool         `json:"merged" doc:"Whether a merge was asked for."`
 	Reformed   bool         `json:"reformed" doc:"Whether only its spelling changed."`
 	Unreviewed []string     `json:"unreviewed" doc:"Entries for other machines, which nobody can have reviewed here, as \"id platform\"."`
@@ -82,7 +83,11 @@ func (in *invocation) relock(check bool, platforms []string) error {
 	for _, u := range r.Unreviewed {
 		in.warn("%s was locked from its archive; nobody has reviewed it on this machine", u)
 	}
-	in.reportLock(lockData{Lock: r.Path, Written: r.Written, Changes: newLockChanges(r.Changes), Reformed: r.Reform, Unreviewed: r.Unreviewed})
+	next := ""
+	if r.Written {
+		next = in.next("ci")
+	}
+	in.reportLock(lockData{Lock: r.Path, Next: next, Written: r.Written, Changes: newLockChanges(r.Changes), Reformed: r.Reform, Unreviewed: r.Unreviewed})
 	return nil
 }
 
@@ -105,6 +110,9 @@ func (in *invocation) reportLock(data lockData) {
 			for _, c := range data.Changes {
 				p.line("  %s", c.Text)
 			}
+		}
+		if data.Next != "" {
+			p.next(data.Next)
 		}
 	})
 }

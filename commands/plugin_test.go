@@ -101,6 +101,7 @@ while IFS= read -r request; do
         crash) exit 3 ;;
         partial) answer '"result":{"status":"partially_succeeded","summary":"half of it","output":{"done":1,"left":1}}' ;;
         failing) answer '"result":{"status":"failed","summary":"none of it","output":{}}' ;;
+        picky) answer '"error":{"code":-32602,"message":"unknown action"}' ;;
         error) answer '"error":{"code":-32000,"message":"cannot do that"}' ;;
         *) answer '"result":{"status":"succeeded","summary":"noted","output":{"request":'"$request"'}}' ;;
         esac

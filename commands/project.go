@@ -21,6 +21,7 @@ func newProjectData(p state.ProjectTrust) projectData { return projectData{p.Roo
 type projectTrustData struct {
 	Project projectData `json:"project" doc:"The project."`
 	Already bool        `json:"already" doc:"Whether it was trusted before."`
+	Next    string      `json:"next" doc:"The next command to type."`
 }
 
 func projectTrustCommand(in *invocation) *cli.Command {
@@ -38,12 +39,17 @@ func projectTrustCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			in.report(projectTrustData{newProjectData(p), already}, func(page *page) {
+			if above := in.meantRoot(root); above != "" {
+				in.warn("%s lies in the project %s; exactly this directory is trusted, not that one", root, above)
+			}
+			data := projectTrustData{newProjectData(p), already, in.next("list")}
+			in.report(data, func(page *page) {
 				verb := "Trusted"
 				if already {
 					verb = "Already trusted:"
 				}
 				page.line("%s %s", render.Safe(verb), p.Root)
+				page.next(data.Next)
 			})
 			return nil
 		},

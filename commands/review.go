@@ -197,7 +197,7 @@ func (in *invocation) afterReview(subject string, r *pkgmgr.Review) string {
 		return in.next("run", name, "health")
 	case pkgmgr.StatusRevoked:
 		if r.Denial != nil {
-			return in.next("unrevoke", r.Denial.Subject())
+			return in.next("show", r.Manifest.ID)
 		}
 	}
 	return ""
