@@ -75,6 +75,9 @@ func (in *invocation) dev(dir string, req *runtime.Request) (err error) {
 	in.force = make(chan struct{})
 	host := in.hostOf(h)
 	host.Force = in.force
+	if host.Denials, err = in.home(); err != nil {
+		return err
+	}
 	in.stderr("%s\n", in.style(2).Mark(render.Warn, "DEV: what stands in "+dir+" runs unreviewed, with everything it asks for granted"))
 	result, installed, err := host.Dev(in.context(), dir, *req)
 	var failed *runtime.Failed

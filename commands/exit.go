@@ -205,6 +205,9 @@ func (in *invocation) classifyCall(err error, f *failure) bool {
 		f.exit, f.code, f.hint = exitPlugin, "plugin.unhealthy", in.next("logs", unhealthy.ID)
 	case errors.As(err, &stopped):
 		f.exit, f.code, f.message = exitInterrupted, "interrupted", stopped.Error()
+		if stopped.Cause == context.Canceled {
+			f.message = "the call of " + stopped.ID + " was ended: interrupted"
+		}
 		if errors.Is(err, pkgmgr.ErrCancelled) {
 			f.code = "cancelled"
 		}

@@ -25,6 +25,7 @@ type verifiedData struct {
 	Digests    string        `json:"digests" doc:"Of the files, against what was recorded." enum:"verified|unsigned|skipped|failed"`
 	Signature  string        `json:"signature" doc:"Of the archive." enum:"verified|unsigned|skipped|failed"`
 	Revocation string        `json:"revocation" doc:"Against the local revocations." enum:"verified|unsigned|skipped|failed"`
+	SBOM       string        `json:"sbom" doc:"The package's SBOM: absent, or skipped because this version checks none." enum:"absent|skipped"`
 	Reason     string        `json:"reason" doc:"Why a check was skipped or failed, else empty."`
 }
 
@@ -36,8 +37,8 @@ func verifyCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		ArgsUsage: "[NAME[@VERSION]...|ARCHIVE]",
 		Description: "Hashes packages again, all installed ones or those that are named, and says of each whether its digests are the recorded " +
-			"ones, whether it is signed, and whether it is revoked. An archive is read against the rules of packages. A check that was not made " +
-			"is counted as skipped, never as passed.",
+			"ones, whether it is signed, whether it is revoked, and whether it has an SBOM, which this version does not check. An archive is " +
+			"read against the rules of packages. A check that was not made is counted as skipped, never as passed.",
 		UsageText: "switchyard verify\nswitchyard verify repo-facts --strict\nswitchyard verify repo-facts.zip --sha256 9f86d081884c7d65…",
 		Flags: flags{
 			&cli.BoolFlag{Name: "strict", Destination: &strict, Usage: "fail on anything but verified"},
@@ -96,8 +97,9 @@ func (in *invocation) verify(args []string, sha256 string) ([]pkgmgr.Verificatio
 func (in *invocation) verified(list []pkgmgr.Verification, strict bool) error {
 	data := verifyData{}
 	var failure error
+	unchecked := false
 	for _, v := range list {
-		d := verifiedData{v.ID, v.Version, v.Package, v.Where, string(v.Verdict), string(v.Digests), string(v.Signature), string(v.Revocation), v.Reason}
+		d := verifiedData{v.ID, v.Version, v.Package, v.Where, string(v.Verdict), string(v.Digests), string(v.Signature), string(v.Revocation), string(v.SBOM), v.Reason}
 		if v.Err != nil {
 			d.Reason = v.Err.Error()
 			if failure == nil {
@@ -105,6 +107,7 @@ func (in *invocation) verified(list []pkgmgr.Verification, strict bool) error {
 				in.subject = v.ID
 			}
 		}
+		unchecked = unchecked || v.SBOM == pkgmgr.Skipped
 		switch v.Verdict {
 		case pkgmgr.Verified:
 			data.Verified++
@@ -121,7 +124,7 @@ func (in *invocation) verified(list []pkgmgr.Verification, strict bool) error {
 	switch {
 	case failure != nil:
 		return &verifyFailure{failure, data}
-	case strict && data.Unsigned+data.Skipped > 0:
+	case strict && (unchecked || data.Unsigned+data.Skipped > 0):
 		return &findings{exit: exitEvidence, code: "evidence.missing", data: data,
 			message: "--strict: not every package is verified"}
 	}
@@ -140,7 +143,8 @@ func (p *page) verified(data verifyData) {
 	if len(data.Packages) > 0 {
 		t := render.Table{
 			Columns: []render.Column{{Title: "NAME"}, {Title: "VERSION"}, {Title: "VERDICT", Fixed: true}, {Title: "DIGESTS", Fixed: true},
-				{Title: "SIGNATURE", Fixed: true}, {Title: "REVOCATION", Fixed: true}, {Title: "WHY"}},
+				{Title: "SIGNATURE", Fixed: true}, {Title: "REVOCATION", Fixed: true}, {Title: "SBOM", Fixed: true},
+				{Title: "WHY"}},
 			Paint: func(row, column int) render.Mark {
 				if column != 2 {
 					return render.Plain
@@ -159,7 +163,7 @@ func (p *page) verified(data verifyData) {
 			if name == "" {
 				name = d.Where
 			}
-			t.Rows = append(t.Rows, []string{name, d.Version, d.Verdict, d.Digests, d.Signature, d.Revocation, d.Reason})
+			t.Rows = append(t.Rows, []string{name, d.Version, d.Verdict, d.Digests, d.Signature, d.Revocation, d.SBOM, d.Reason})
 		}
 		p.table(t)
 	}

@@ -127,6 +127,10 @@ func (h *Home) checkDenied(s subject) error {
 	}
 }
 
+// NotRevoked returns a *Revoked if a local denial or quarantine covers the package,
+// which need not be installed here.
+func (h *Home) NotRevoked(in state.Install) error { return h.checkDenied(subjectOf(in)) }
+
 // ParseDenial reads what `revoke` takes: a digest in either spelling, an id, or
 // an id with "@" and a SemVer range.
 func ParseDenial(arg, reason string) (Denial, error) {

@@ -50,11 +50,18 @@ func (e *Integrity) Error() string {
 // or layout. Archive-level faults are *archive.Refusal.
 type Malformed struct {
 	Where string // the package's source or directory
-	File  string // the offending file inside it
+	File  string // the offending file inside it; "." for the package itself
 	Err   error  // *ijson.Error, *manifest.Invalid, or a plain reason
 }
 
-func (e *Malformed) Error() string { return fmt.Sprintf("%s: %s: %v", e.Where, e.File, e.Err) }
+func (e *Malformed) Error() string {
+	if e.File == "." {
+		return fmt.Sprintf("%s %v", e.Where, e.Err)
+	}
+	return fmt.Sprintf("%s: %s: %v", e.Where, e.File, e.Err)
+}
+
+// Unwrap returns the reason.
 func (e *Malformed) Unwrap() error { return e.Err }
 
 // Claimed says that an id is already held by another directory.

@@ -130,7 +130,7 @@ func newReview(c *Contents, where string) *Review {
 	for _, f := range c.Files {
 		base := strings.ToLower(path.Base(f.Path))
 		switch {
-		case f.Path == "sbom.spdx.json":
+		case f.Path == sbomFile:
 			r.SBOM = f.Path
 		case strings.HasPrefix(base, "licen"), strings.HasPrefix(base, "copying"), base == "notice", base == "notice.txt":
 			r.LicenceFiles = append(r.LicenceFiles, f.Path)
@@ -339,6 +339,21 @@ type Checked struct {
 	Warnings []string
 }
 
+// writesBytecode reports whether a "#!" line starts Python without -B, alone or among
+// other short options.
+func writesBytecode(kind string) bool {
+	python := false
+	for _, word := range strings.Fields(kind) {
+		switch {
+		case strings.HasPrefix(path.Base(word), "python"):
+			python = true
+		case python && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.Contains(word, "B"):
+			return false
+		}
+	}
+	return python
+}
+
 // Check reports what an install of a directory or archive would reject, before
 // anyone installs it, and what would surprise its author.
 func (h *Home) Check(ctx context.Context, source string) (*Checked, error) {
@@ -347,7 +362,10 @@ func (h *Home) Check(ctx context.Context, source string) (*Checked, error) {
 		return nil, err
 	}
 	out := &Checked{Review: r}
-	if strings.Contains(r.ExecutableKind, "python") && r.Files > 2 {
+	if r.Denial != nil {
+		out.Warnings = append(out.Warnings, "revoked here ("+r.Denial.Subject()+"): "+r.Denial.Reason)
+	}
+	if writesBytecode(r.ExecutableKind) && r.Files > 2 {
 		out.Warnings = append(out.Warnings, "a Python program that imports files beside it writes __pycache__ into its "+
 			"package and so changes it; start it with \"python3 -B\" or set sys.dont_write_bytecode before the import")
 	}

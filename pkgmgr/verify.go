@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -22,7 +23,11 @@ const (
 	Unsigned Verdict = "unsigned" // digests are right, and nobody signed it
 	Skipped  Verdict = "skipped"
 	Failed   Verdict = "failed"
+	Absent   Verdict = "absent" // of an SBOM only: there is none to check
 )
+
+// sbomFile is where a package's SBOM stands.
+const sbomFile = "sbom.spdx.json"
 
 // Verification is what Verify found out about one package.
 type Verification struct {
@@ -33,7 +38,8 @@ type Verification struct {
 	Digests     Verdict // of the files against what was recorded
 	Signature   Verdict
 	Revocation  Verdict // against the local denials
-	Reason      string  // why a check was skipped
+	SBOM        Verdict // absent, or skipped: this version does not check SBOMs
+	Reason      string  // why checks were skipped, all of them
 	Err         error   // why it failed
 }
 
@@ -147,29 +153,64 @@ func (h *Home) targetOf(sel *selection) target {
 	return t
 }
 
-func (h *Home) verifyOne(ctx context.Context, t target) Verification {
-	v := Verification{ID: t.ref.ID, Version: t.subject.Version, Where: t.path, Package: t.want,
-		Digests: Verified, Signature: Unsigned, Revocation: Verified, Verdict: Unsigned}
-	fail := func(check *Verdict, err error) Verification {
-		*check, v.Verdict, v.Err = Failed, Failed, err
-		return v
+// unchecked is a Verification before the first check: what is not checked stays skipped.
+func unchecked(where string) Verification {
+	return Verification{Where: where, Digests: Skipped, Signature: Unsigned, Revocation: Skipped, SBOM: Skipped, Verdict: Skipped}
+}
+
+// fail records that a check failed. The first failure is the one that is told.
+func (v *Verification) fail(check *Verdict, err error) {
+	*check, v.Verdict = Failed, Failed
+	if v.Err == nil {
+		v.Err = err
 	}
+}
+
+// skip records why a check was skipped.
+func (v *Verification) skip(why string) {
+	if v.Reason != "" {
+		v.Reason += "; "
+	}
+	v.Reason += why
+}
+
+// judgeSBOM says of a package whose files are known whether there is an SBOM.
+func (v *Verification) judgeSBOM(present bool) {
+	if v.SBOM = Absent; present {
+		v.SBOM = Skipped
+		v.skip(sbomFile + " is there, and this version does not check SBOMs")
+	}
+}
+
+// judgeDenials compares a package whose identity is known with the local denials.
+func (v *Verification) judgeDenials(h *Home, s subject) {
+	v.Revocation = Verified
+	if err := h.checkDenied(s); err != nil {
+		v.fail(&v.Revocation, err)
+	}
+}
+
+func (h *Home) verifyOne(ctx context.Context, t target) Verification {
+	v := unchecked(t.path)
+	v.ID, v.Version, v.Package = t.ref.ID, t.subject.Version, t.want
 	if t.want == "" {
 		c, err := readTree(ctx, t.path)
 		if err != nil {
-			return fail(&v.Digests, err)
+			v.fail(&v.Digests, err) // nothing says what it is: no denial can be compared
+			return v
 		}
 		v.ID, v.Version, v.Package, t.subject = c.Manifest.ID, c.Manifest.Version, c.Package, c.subject()
-		v.Digests, v.Verdict, v.Reason = Skipped, Skipped, "it was put there by hand and never reviewed: there is no recorded digest"
+		v.skip("it was put there by hand and never reviewed: there is no recorded digest")
 	} else if err := h.verifyDigests(ctx, t); errors.Is(err, errGone) {
-		v.Digests, v.Verdict, v.Reason = Skipped, Skipped, err.Error()
+		v.skip(err.Error())
 		return v
 	} else if err != nil {
-		return fail(&v.Digests, err)
+		v.fail(&v.Digests, err)
+	} else {
+		v.Digests, v.Verdict = Verified, Unsigned
 	}
-	if err := h.checkDenied(t.subject); err != nil {
-		return fail(&v.Revocation, err)
-	}
+	v.judgeSBOM(exists(filepath.Join(t.path, sbomFile)))
+	v.judgeDenials(h, t.subject)
 	return v
 }
 
@@ -244,24 +285,24 @@ func (h *Home) compareDigests(ctx context.Context, t target) error {
 // VerifyArchive checks an archive on its own: its digest where one is wanted, every
 // rule of extraction and manifest, and the local denials.
 func (h *Home) VerifyArchive(ctx context.Context, source string, want digest.Digest) (Verification, error) {
-	v := Verification{Where: source, Digests: Verified, Signature: Unsigned, Revocation: Verified, Verdict: Unsigned}
+	v := unchecked(source)
 	s, err := h.readSource(ctx, source, want)
 	if err == nil {
 		defer s.discard()
 		var c *Contents
 		if c, err = s.contents(); err == nil {
 			v.ID, v.Version, v.Package = c.Manifest.ID, c.Manifest.Version, c.Package
+			v.Digests, v.Verdict = Verified, Unsigned
 			subject := c.subject()
 			subject.Archive = s.archive
-			if err := h.checkDenied(subject); err != nil {
-				v.Revocation, v.Verdict, v.Err = Failed, Failed, err
-			}
+			v.judgeSBOM(exists(filepath.Join(s.join("tree"), sbomFile)))
+			v.judgeDenials(h, subject)
 			return v, nil
 		}
 	}
 	var integrity *Integrity
 	if isFault(err) || errors.As(err, &integrity) {
-		v.Digests, v.Verdict, v.Err = Failed, Failed, err
+		v.fail(&v.Digests, err)
 		return v, nil
 	}
 	return v, err

@@ -37,6 +37,9 @@ type Host struct {
 	// Force, once closed, ends a call at once instead of giving the plugin the
 	// grace to stop by itself: the second interrupt. nil: never.
 	Force <-chan struct{}
+	// Denials is the data directory whose revocations count beside Home's own, which
+	// in the author's loop is a throw-away one. nil: none.
+	Denials *pkgmgr.Home
 }
 
 // A Request is one call.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -217,9 +218,14 @@ func (r *running) success(result *Result) (pkgmgr.CallRecord, error) {
 	default:
 		o.State, o.EffectState = state.Failed, state.EffectUnknown
 	}
-	var err error
-	o.Result, err = json.Marshal(result.Operate)
 	rec.Operation = o
+	kept, err := json.Marshal(result.Operate)
+	if len(kept) > state.MaxResult {
+		// The effect is the plugin's answer, not the room there is for it.
+		o.Message = cut("(its result of " + strconv.Itoa(len(kept)) + " bytes is too large to be kept) " + o.Message)
+		return rec, err
+	}
+	o.Result = kept
 	return rec, err
 }
 

@@ -1,10 +1,12 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 // Extract unpacks the archive file src below dst, which is an empty directory,
@@ -131,6 +133,10 @@ func (x *extraction) zip() error {
 		x.noModes = x.noModes && (e.dir || !e.modes)
 	}
 	if r := x.options.limits().ratio(x.names.unpacked, x.size); r != nil {
+		// The whole breaks the rule; its largest entry is where to look.
+		largest := slices.MaxFunc(entries, func(a, b zipEntry) int { return cmp.Compare(a.size, b.size) })
+		r.Entry = largest.name
+		r.Detail += fmt.Sprintf("; this is the largest entry, of %d bytes", largest.size)
 		return r
 	}
 	var empty inflater

@@ -19,7 +19,7 @@ func cleanPath(raw string, dir bool) (string, *Refusal) {
 		return "", refuse(raw, RuleForm, "the name is empty")
 	case path[0] == '/':
 		return "", refuse(raw, RuleAbsolute, "the name starts with a slash")
-	case len(path) > 1 && path[1] == ':' && isLetter(path[0]):
+	case len(path) > 2 && path[1] == ':' && isLetter(path[0]) && (path[2] == '/' || path[2] == '\\'):
 		return "", refuse(raw, RuleAbsolute, "the name starts with a drive letter")
 	}
 	if dir {

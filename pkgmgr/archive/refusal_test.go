@@ -39,7 +39,7 @@ func refusedTars() []refused {
 	cases := []refused{
 		named(RuleAbsolute, "/etc/passwd"),
 		named(RuleAbsolute, "C:/windows"),
-		named(RuleAbsolute, "a:b"),
+		named(RuleReserved, "a:b"),
 		named(RuleParent, "../outside"),
 		named(RuleParent, "a/../../outside"),
 		named(RuleParent, "a/.."),
@@ -353,7 +353,7 @@ func refusedZips() []refused {
 		{"zip: too many entries", zipOf(make([]zipped, 11)...), RuleEntries, ""},
 		{"zip: claims too many entries", end(func(b []byte) { le.PutUint16(b[8:], 0xfff0); le.PutUint16(b[10:], 0xfff0) }), RuleEntries, ""},
 		{"zip: too long a name", with(zipped{name: strings.Repeat("n", 1000), contents: "x"}), RulePathLength, ""},
-		{"zip: bomb", with(zipped{name: "b", contents: strings.Repeat("\x00", 60<<10), method: zipDeflate}), RuleRatio, ""},
+		{"zip: bomb", with(zipped{name: "b", contents: strings.Repeat("\x00", 60<<10), method: zipDeflate}), RuleRatio, "b"},
 		{"zip: claims too many bytes", change(func(e *zipped) { e.size = ptr(uint32(1 << 30)) }), RuleUnpackedSize, "b"},
 	}
 }
