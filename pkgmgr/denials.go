@@ -95,6 +95,11 @@ func (h *Home) writeDenials(denials []Denial) error {
 	if len(raw) > maxDenialBytes {
 		return fmt.Errorf("local revocations: the list would have %d bytes, at most %d", len(raw), maxDenialBytes)
 	}
+	if err := ijson.Check(raw); err != nil {
+		// A list that cannot be read back would stop every command.
+		return fmt.Errorf("local revocations: a list of %d is more than can be read back; lift some of them, or revoke an id instead of many digests: %w",
+			len(denials), err)
+	}
 	if err := step("denials"); err != nil {
 		return h.cannotWrite("local revocations", err)
 	}

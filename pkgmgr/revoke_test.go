@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,6 +19,23 @@ import (
 // Each kind of denial: by what it names a package, and that it holds at every place
 // where a package could come in or run, also after the database and the list are
 // gone, until it is lifted.
+// TestTooManyDenials holds that a list which could not be read back is not written.
+func TestTooManyDenials(t *testing.T) {
+	s := newSite(t)
+	few := []Denial{{PluginID: "x", Reason: "test"}}
+	must(t, s.writeDenials(few))
+	many := make([]Denial, 60_000)
+	for i := range many {
+		many[i] = Denial{Digest: digest.Of([]byte(strconv.Itoa(i))), Reason: "r"}
+	}
+	if err := s.writeDenials(many); err == nil || !strings.Contains(err.Error(), "a list of 60000") {
+		t.Errorf("%v", err)
+	}
+	if got, err := s.readDenials(); err != nil || len(got) != 1 {
+		t.Errorf("%d denials, %v", len(got), err)
+	}
+}
+
 func TestRevoke(t *testing.T) {
 	one := sample{id: "x", version: "1.2.0", files: map[string]string{"lib/a": "a"}}
 	source := one.archive(t)
