@@ -129,6 +129,9 @@ func pinSource(p *project.Project, in state.Install) string {
 	if in.Archive == "" || !filepath.IsAbs(in.Source) {
 		return ""
 	}
+	if info, err := os.Stat(in.Source); err == nil && info.IsDir() {
+		return "" // the archive was packed from it, and stands in the store alone
+	}
 	source, err := p.RelativeSource(in.Source)
 	if err != nil {
 		return ""
