@@ -147,6 +147,9 @@ func flagText(f cli.Flag) (names, usage string) {
 	all := f.Names()
 	parts := make([]string, 0, len(all))
 	for _, n := range all[1:] {
+		if len(n) > 1 {
+			n = "-" + n
+		}
 		parts = append(parts, "-"+n)
 	}
 	parts = append(parts, "--"+all[0])

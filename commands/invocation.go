@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 	"context"
+	"sync"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/urfave/cli/v2"
@@ -26,6 +27,7 @@ type invocation struct {
 	author  string // the directory of an author's loop, "" for every other command
 	subject string // the plugin as the user named it, for hints; "" where there is none
 
+	telling  sync.Mutex   // holds stderr
 	data     any          // for --json
 	text     bytes.Buffer // for stdout otherwise
 	warnings []string
@@ -109,6 +111,8 @@ func (in *invocation) detail(format string, args ...any) {
 // stderr writes at once. A standard error that cannot be written to is nobody's
 // loss, and there is nowhere to tell.
 func (in *invocation) stderr(format string, args ...any) {
+	in.telling.Lock()
+	defer in.telling.Unlock()
 	in.bar.clear(false)
 	_, _ = in.env.Stderr.Write([]byte(render.Format(format, args...)))
 }

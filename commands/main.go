@@ -90,7 +90,15 @@ var errInterrupted = errors.New("interrupted")
 // neither wait nor write never ask for it and leave signals their default action.
 func (in *invocation) context() context.Context {
 	if in.ctx == nil {
-		in.ctx, in.stop = in.env.Interrupts(context.Background(), in.force)
+		ctx, stop := in.env.Interrupts(context.Background(), in.force)
+		silence := func() bool { return true }
+		if in.force != nil && in.commandName() != "approve" { // approve asks, and tells by itself
+			silence = context.AfterFunc(ctx, func() { in.note("stopping; Ctrl-C again ends it at once") })
+		}
+		in.ctx, in.stop = ctx, func() {
+			silence()
+			stop()
+		}
 	}
 	return in.ctx
 }

@@ -93,7 +93,7 @@ func operationsListCommand(in *invocation) *cli.Command {
 					},
 				}
 				for _, o := range list {
-					t.Rows = append(t.Rows, []string{o.ID, o.PluginID, o.Action, string(o.State), p.moment(o.StartedAt)})
+					t.Rows = append(t.Rows, []string{o.ID, o.PluginID, o.Action, string(o.State), p.shortMoment(o.StartedAt, in.env.Now())})
 				}
 				p.table(t)
 			})

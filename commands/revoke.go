@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"slices"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
@@ -56,11 +58,15 @@ func revokeCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
+			covered := in.covers(denial)
 			r, err := h.Revoke(in.context(), denial)
 			if err != nil {
 				return err
 			}
 			data := revokeData{newDenialData(r.Denial), r.Already, newMovedData(r.Quarantined), r.Stopped, in.next("unrevoke", r.Denial.Subject())}
+			if !covered && !r.Already && len(r.Quarantined) == 0 {
+				in.warnUncovered(denial)
+			}
 			in.report(data, func(p *page) {
 				verb := "Revoked"
 				if r.Already {
@@ -79,4 +85,32 @@ func revokeCommand(in *invocation) *cli.Command {
 			return nil
 		},
 	}
+}
+
+// covers reports whether a package is installed that a denial could mean by its id or
+// one of its digests.
+func (in *invocation) covers(d pkgmgr.Denial) bool {
+	infos, err := in.packages(true)
+	if err != nil {
+		return true // nothing is known
+	}
+	return slices.ContainsFunc(infos, func(i pkgmgr.Info) bool {
+		return d.PluginID == i.ID || d.Digest != "" && (d.Digest == i.Package || d.Digest == i.Recorded || d.Digest == i.Fingerprint)
+	})
+}
+
+// warnUncovered tells that a denial hits nothing that is here, and what was perhaps
+// meant.
+func (in *invocation) warnUncovered(d pkgmgr.Denial) {
+	text := "nothing that is installed is covered"
+	if infos, err := in.packages(true); err == nil && d.PluginID != "" {
+		var ids []string
+		for _, i := range infos {
+			ids = append(ids, i.ID)
+		}
+		if best := nearest(d.PluginID, ids); best != "" {
+			text += "; did you mean " + best + "?"
+		}
+	}
+	in.warn("%s", text)
 }

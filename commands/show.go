@@ -156,6 +156,20 @@ func healthMark(status string) render.Mark {
 // moment spells a time for people: in UTC, to the second.
 func (p *page) moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
+// shortMoment is moment for tables: on a narrow terminal the time of today, or the
+// day.
+func (p *page) shortMoment(t, now time.Time) string {
+	const roomy = 90
+	t, now = t.UTC(), now.UTC()
+	switch {
+	case p.width == 0 || p.width >= roomy:
+		return p.moment(t)
+	case t.Format(time.DateOnly) == now.Format(time.DateOnly):
+		return t.Format("15:04:05Z")
+	}
+	return t.Format(time.DateOnly)
+}
+
 func orNone(list []string) string {
 	if len(list) == 0 {
 		return "none"

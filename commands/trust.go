@@ -23,10 +23,10 @@ func trustCommand(in *invocation) *cli.Command {
 		ArgsUsage: "NAME[@VERSION] --fingerprint DIGEST",
 		Description: "Records that you reviewed exactly the package with this digest. The plugin stays disabled until scopes are granted " +
 			"with enable. The digest is the package digest that review shows; the fingerprint does where the package holds nothing " +
-			"but its manifest and executable. Any change of any file takes the trust away.",
+			"but its manifest and executable. --digest is the same flag by another name. Any change of any file takes the trust away.",
 		UsageText: "switchyard trust repo-facts --fingerprint sha256:…",
 		Flags: flags{
-			&cli.StringFlag{Name: "fingerprint", Destination: &fingerprint, Usage: "trust the package with this `DIGEST`"},
+			&cli.StringFlag{Name: "fingerprint", Aliases: []string{"digest"}, Destination: &fingerprint, Usage: "trust the package with this `DIGEST`"},
 		},
 		Action: func(c *cli.Context) error {
 			ref, err := in.oneRef(c)

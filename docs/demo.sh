@@ -13,16 +13,20 @@ trap cleanup EXIT
 PATH="$root:$PATH"
 export SWITCHYARD_DATA_DIR="$work/data"
 
-say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
+strong='' command='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-}" != dumb ]; then
+	strong=$(printf '\033[1m') command=$(printf '\033[36m') plain=$(printf '\033[0m')
+fi
+say() { printf '\n%s# %s%s\n' "$strong" "$*" "$plain"; }
 show() {
-	printf '\033[36m$ %s\033[0m\n' "$*"
+	printf '%s$ %s%s\n' "$command" "$*" "$plain"
 	"$@"
 }
 # refused CODE COMMAND…: the command must end with that exit code.
 refused() {
 	want=$1
 	shift
-	printf '\033[36m$ %s\033[0m\n' "$*"
+	printf '%s$ %s%s\n' "$command" "$*" "$plain"
 	code=0
 	"$@" || code=$?
 	[ "$code" -eq "$want" ] || { echo "expected exit $want, got $code" >&2; exit 1; }

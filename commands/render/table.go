@@ -8,6 +8,8 @@ type Column struct {
 	Right bool // aligned to the right: numbers
 	// Fixed columns are never cut: identifiers and digests, whose half is worth nothing.
 	Fixed bool
+	// Wrap continues what does not fit on further lines; only the last column may.
+	Wrap bool
 }
 
 // A Table lays rows out in columns. Cells are foreign strings: the table escapes
@@ -44,13 +46,25 @@ func (t Table) Lines(width int) []string {
 	}
 	lines := make([]string, 0, len(rows)+1)
 	lines = append(lines, t.line(titles, cells, func(int) Mark { return Strong }))
+	last := len(t.Columns) - 1
 	for n, row := range rows {
-		lines = append(lines, t.line(row, cells, func(column int) Mark {
+		mark := func(column int) Mark {
 			if t.Paint == nil {
 				return Plain
 			}
 			return t.Paint(n, column)
-		}))
+		}
+		pieces := []string{row[last]}
+		if t.Columns[last].Wrap && Width(row[last]) > cells[last] {
+			pieces = Wrap(row[last], cells[last])
+		}
+		for i, piece := range pieces {
+			if i > 0 {
+				row = make([]string, len(row))
+			}
+			row[last] = piece
+			lines = append(lines, t.line(row, cells, mark))
+		}
 	}
 	return lines
 }
