@@ -237,3 +237,47 @@ func TestDocumentsNameRealCommands(t *testing.T) {
 		t.Errorf("only %d commands found in the documents", seen)
 	}
 }
+
+// TestSecurityModelNamesRealTests holds every line of the security model's table to
+// tests that exist.
+func TestSecurityModelNamesRealTests(t *testing.T) {
+	text, err := os.ReadFile("docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exists := make(map[string]bool)
+	defined := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
+	err = filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(p, "_test.go") {
+			return err
+		}
+		code, err := os.ReadFile(p)
+		for _, m := range defined.FindAllSubmatch(code, -1) {
+			exists[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasPrefix(line, "| attacker") {
+			continue
+		}
+		lines++
+		named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)`").FindAllStringSubmatch(cells[len(cells)-1], -1)
+		if len(named) == 0 {
+			t.Errorf("docs/security.md names no test for: %s", cells[0])
+		}
+		for _, m := range named {
+			if !exists[m[1]] {
+				t.Errorf("docs/security.md names %s, which does not exist", m[1])
+			}
+		}
+	}
+	if lines < 10 {
+		t.Errorf("only %d lines found in the table", lines)
+	}
+}

@@ -58,6 +58,10 @@ func (in *invocation) withdraw(c *cli.Context, withdraw withdrawal, sentence str
 		return err
 	}
 	in.report(withdrawData{u.ID, u.Version, u.Package, string(u.Was), string(u.Status)}, func(p *page) {
+		if u.Was == u.Status {
+			p.line("%s %s is %s already.", u.ID, u.Version, string(u.Was))
+			return
+		}
 		p.line(sentence, u.ID, u.Version, string(u.Was))
 	})
 	return nil
