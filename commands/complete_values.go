@@ -199,7 +199,7 @@ func (in *invocation) actionNames(name string) (out []candidate) {
 	}
 	in.peek(func(tx *state.Tx) error {
 		const most = 1000
-		ops, err := tx.Operations(most, func(o state.Operation) bool { 
+		ops, err := tx.Operations(most, func(o state.Operation) bool {
 			return o.PluginID == ref.ID && (o.State == state.Succeeded || o.State == state.PartiallySucceeded)
 		})
 		for _, o := range ops {
