@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
@@ -346,16 +347,20 @@ func keyOf(f *lockfile.File, id, platform string) string {
 
 // hashFile returns the digest of an archive.
 func hashFile(path string) (digest.Digest, error) {
+	// Looked at before it is opened: opening a pipe would wait for its writer.
+	if info, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("source: %w", err)
+	} else if !info.Mode().IsRegular() {
+		return "", &NotArchive{Path: path}
+	} else if info.Size() > archive.Default.Archive {
+		return "", &archive.Refusal{Archive: path, Rule: archive.RuleArchiveSize,
+			Detail: fmt.Sprintf("%d bytes, at most %d", info.Size(), archive.Default.Archive)}
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("source: %w", err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil {
-		return "", fmt.Errorf("source: %w", err)
-	} else if !info.Mode().IsRegular() {
-		return "", &NotArchive{Path: path}
-	}
 	w := newHashWriter(io.Discard)
 	if _, err := io.Copy(w, f); err != nil {
 		return "", fmt.Errorf("source: %w", err)

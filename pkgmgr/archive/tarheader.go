@@ -78,7 +78,9 @@ func tarNumber(b []byte) (int64, bool) {
 		}
 		return n, true
 	}
-	digits := bytes.Trim(b, " \x00")
+	// Spaces before, a NUL or spaces after: anything else is read differently by
+	// different readers.
+	digits := bytes.TrimRight(bytes.TrimLeft(b, " "), " \x00")
 	if len(digits) == 0 {
 		return 0, true
 	}

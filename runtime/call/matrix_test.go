@@ -63,6 +63,7 @@ var matrix = map[string]call.Code{
 
 	"child": ok, "child-in-own-group": ok, "child-in-own-session": ok, "daemon": ok, "daemon-holding-pipes": ok,
 	"daemon-without-mark": ok, "daemon-ignoring-signals": ok, "daemon-stopped": ok, "daemon-of-crash": call.CodeCrashed,
+	"daemon-without-any-mark":  ok,
 	"daemon-before-initialize": ok, "daemon-and-broken-message": call.CodeMalformed, "fork-bomb": ok, "fork-chain": ok,
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"sync"
@@ -21,6 +22,7 @@ type handle struct {
 	thread int      // the supervising thread, whose child it is
 	pidfd  *os.File // in the runtime poller, or nil where the kernel has none
 	marks  marks
+	before []int // children that this process had when the call began
 }
 
 // runsByInode reports whether the kernel can execute f from its descriptor
@@ -58,20 +60,26 @@ func (h *handle) start(spec Spec, byPath bool, p *pipes) error {
 		Files: []uintptr{p.childStdin.Fd(), p.childStdout.Fd(), p.childStderr.Fd()},
 		Sys: &syscall.SysProcAttr{
 			// A group of its own, so that the terminal's interrupt reaches this
-			// process only. Not a session: that would put the child into a
-			// scheduling group of its own, which doubles its start on a busy machine.
-			Setpgid:   true,
+			// process only; where there is a terminal, a session of its own, so
+			// that the child can neither write to it nor read what is typed.
+			// Elsewhere no session: that would put the child into a scheduling
+			// group of its own, which doubles its start on a busy machine.
+			Setpgid:   !hasTerminal(),
+			Setsid:    hasTerminal(),
 			Pdeathsig: syscall.SIGKILL,
 			PidFD:     &pidfd,
 		},
 	}
 	h.marks = newMarks(spec.CallID)
 	h.thread = unix.Gettid()
+	closeInherited()
+	h.enter()
 	var err error
 	withLimitMark(limitMark(spec.CallID), func() {
 		h.pid, err = forkExec(path, argv, attr)
 	})
 	if err != nil {
+		h.leave()
 		return err
 	}
 	if pidfd >= 0 {
@@ -84,8 +92,33 @@ func (h *handle) start(spec Spec, byPath bool, p *pipes) error {
 	return nil
 }
 
+// hasTerminal reports whether this process has a controlling terminal.
+var hasTerminal = sync.OnceValue(func() bool {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
+})
+
+// closeInherited keeps descriptors that this process was started with, such as a
+// caller's pipes and locks, from reaching any child. What Go opened itself is
+// marked already.
+var closeInherited = sync.OnceFunc(func() {
+	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	entries, _ := os.ReadDir("/proc/self/fd") // kernels before 5.11
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+})
+
 // forkExec retries while a process that is being forked elsewhere still holds
-// the file open for writing (Go issue 22315): the holder execs within
+// the file open for writing ("text file busy"): the holder execs within
 // milliseconds.
 func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	for wait := time.Millisecond; ; wait *= 2 {

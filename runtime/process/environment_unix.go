@@ -2,7 +2,10 @@
 
 package process
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // look uses the system calls themselves: a PATH takes some thirty of them
 // before every call.
@@ -17,6 +20,8 @@ func look(path string) sighting {
 	switch {
 	case err != nil:
 		s.writability = missing
+	case stat.Uid != 0 && int(stat.Uid) != os.Geteuid():
+		s.writability = open // its owner can write
 	case stat.Mode&0o002 == 0:
 		s.writability = closed
 	case stat.Mode&syscall.S_ISVTX != 0:

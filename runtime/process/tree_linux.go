@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,7 @@ import (
 //
 // In the usual case, a process without any other child, this is one system call.
 func (h *handle) endTree(deadline time.Time) (ended, survivors int) {
+	defer h.leave()
 	for clean := 0; clean < 2; {
 		if noChildren() {
 			return ended, 0
@@ -51,7 +53,23 @@ type orphan struct {
 	dead       bool // exited, not yet reaped
 }
 
-// orphans lists this process's children that belong to the call.
+// calls counts the children that are supervised now.
+var calls atomic.Int32
+
+// enter notes, before the child is started, which children this process has.
+func (h *handle) enter() {
+	calls.Add(1)
+	if !noChildren() {
+		h.before = childrenOf(os.Getpid(), h.thread)
+	}
+}
+
+func (h *handle) leave() { calls.Add(-1) }
+
+// orphans lists this process's children that belong to the call: those that carry
+// its mark, and, while no other call is supervised, those that came to this process
+// since it began and carry none: a descendant can erase every mark, but it cannot
+// choose another parent.
 //
 // Children that other code of this process started are left alone: they have
 // the mark in their limit only if they were started in the very moment in which
@@ -62,7 +80,9 @@ func (h *handle) orphans() []orphan {
 	var found []orphan
 	for _, pid := range childrenOf(os.Getpid(), h.thread) {
 		o, _, ok := readStat(pid)
-		if ok && (h.marks.inEnvironment(pid) || h.marks.inLimit(pid) && o.group != ownGroup()) {
+		marked := h.marks.inEnvironment(pid) || h.marks.inLimit(pid) && o.group != ownGroup()
+		adopted := calls.Load() == 1 && !o.dead && o.group != ownGroup() && !slices.Contains(h.before, pid)
+		if ok && (marked || adopted) {
 			found = append(found, o)
 		}
 	}

@@ -127,6 +127,20 @@ func TestNothingSurvives(t *testing.T) {
 }
 
 // newReady returns a named pipe in which helpers report that they run.
+// TestNoMarkIsNeeded ends a process that erased every mark: it came to this process
+// while no other call was supervised.
+func TestNoMarkIsNeeded(t *testing.T) {
+	pids := filepath.Join(t.TempDir(), "pids")
+	ready := newReady(t)
+	s := spec(t, "daemon-without-any-mark", "pids="+pids, "ready="+ready.Name())
+	child := start(t, s)
+	call(t, child)
+	exit := finish(child)
+	if recorded := wantNone(t, s.CallID, pids); recorded != 1 || exit.Leftovers != 1 || exit.Survivors != 0 {
+		t.Errorf("%d processes were started; exit: %+v", recorded, exit)
+	}
+}
+
 func newReady(t testing.TB) *os.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ready")

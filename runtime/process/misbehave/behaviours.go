@@ -114,6 +114,7 @@ var behaviours = map[string]behaviour{
 	"daemon":                    tree("setsid", "double"),
 	"daemon-holding-pipes":      tree("setsid", "double", "hold"),
 	"daemon-without-mark":       tree("setsid", "double", "clear"),
+	"daemon-without-any-mark":   tree("setsid", "double", "clear", "unlimit"),
 	"daemon-ignoring-signals":   tree("setsid", "double", "ignore"),
 	"daemon-stopped":            tree("setsid", "double", "stop"),
 	"daemon-of-crash":           {method: func(p *plugin, _ answer) { p.daemon("setsid", "double", "hold"); exit(7) }},

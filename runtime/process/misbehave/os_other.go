@@ -15,3 +15,5 @@ func signalSelf() { os.Exit(137) }
 func stopSelf() {}
 
 func ignoreSignals() { signal.Ignore() }
+
+func raiseLimits() {}

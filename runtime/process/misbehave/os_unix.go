@@ -21,3 +21,15 @@ func signalSelf() {
 func stopSelf() { syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
 
 func ignoreSignals() { signal.Ignore() }
+
+// raiseLimits sets every soft limit to its hard one, so that none tells where the
+// process comes from.
+func raiseLimits() {
+	for resource := range 16 {
+		var l syscall.Rlimit
+		if syscall.Getrlimit(resource, &l) == nil {
+			l.Cur = l.Max
+			_ = syscall.Setrlimit(resource, &l)
+		}
+	}
+}
