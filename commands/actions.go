@@ -40,11 +40,11 @@ func actionsCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			host, lock, err := in.host()
+			host, err := in.hostOn(req)
 			if err != nil {
 				return err
 			}
-			req.Ref, req.Lock = ref, lock
+			req.Ref = ref
 			r, err := host.Run(in.context(), *req)
 			if err != nil {
 				return err

@@ -53,6 +53,11 @@ func (in *invocation) dev(dir string, req *runtime.Request) (err error) {
 	if err != nil {
 		return err
 	}
+	if lock == nil && req.Project != "" {
+		if lock, err = pkgmgr.ReadLock(req.Project); err != nil {
+			return err
+		}
+	}
 	if lock != nil {
 		return &devUnderLock{lock.Path}
 	}

@@ -25,11 +25,40 @@ func (in *invocation) host() (*runtime.Host, *pkgmgr.Lock, error) {
 		host.Avoid = append(host.Avoid, lock.Root)
 	}
 	if dir, err := in.env.Getwd(); err == nil {
-		if root, err := project.VersionControlRoot(dir); err == nil && root != "" {
-			host.Avoid = append(host.Avoid, root)
-		}
+		avoidAround(host, dir)
 	}
 	return host, lock, nil
+}
+
+// hostOn is host for a call on a project. The project's own lock is the ceiling of
+// what is done to it, wherever one stands; without one, the lock of the working
+// directory is.
+func (in *invocation) hostOn(req *runtime.Request) (*runtime.Host, error) {
+	host, lock, err := in.host()
+	if err != nil {
+		return nil, err
+	}
+	req.Lock = lock
+	if req.Project == "" {
+		return host, nil
+	}
+	avoidAround(host, req.Project)
+	own, err := pkgmgr.ReadLock(req.Project)
+	if err != nil {
+		return nil, err
+	}
+	if own != nil {
+		req.Lock = own
+		host.Avoid = append(host.Avoid, own.Root)
+	}
+	return host, nil
+}
+
+// avoidAround keeps programs of the working copy that dir lies in from plugins.
+func avoidAround(host *runtime.Host, dir string) {
+	if root, err := project.VersionControlRoot(dir); err == nil && root != "" {
+		host.Avoid = append(host.Avoid, root)
+	}
 }
 
 func (in *invocation) hostOf(h *pkgmgr.Home) *runtime.Host {

@@ -135,3 +135,22 @@ func checkPassed(dir string, uid int) error {
 	}
 	return nil
 }
+
+// checkOwners refuses a tree with a file or directory of another user: its owner
+// could change it after the review, through any link to it.
+func checkOwners(tree string) error {
+	uid := os.Geteuid()
+	return filepath.WalkDir(tree, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != uid && st.Uid != 0 {
+			return &Malformed{Where: tree, File: p, Err: fmt.Errorf("belongs to user %d, who could change it after the review", st.Uid)}
+		}
+		return nil
+	})
+}

@@ -52,6 +52,9 @@ func (h *Home) Trust(ctx context.Context, ref Ref, lock *Lock, given digest.Dige
 	if err := c.matches(given, where); err != nil {
 		return nil, err
 	}
+	if err := checkOwners(where); err != nil {
+		return nil, err
+	}
 	if err := h.intoStore(ctx, c, where); err != nil {
 		return nil, err
 	}
