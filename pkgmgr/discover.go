@@ -2,12 +2,8 @@ package pkgmgr
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
@@ -79,214 +75,43 @@ func compareInfos(a, b Info) int {
 	return strings.Compare(a.Path, b.Path)
 }
 
-// A listing is one run of List.
-type listing struct {
-	home    *Home
-	lock    *Lock
-	all     bool
-	watcher *watcher
-	records *records
-	looks   []look // by directory name
-}
-
-// A look is what one directory below plugins/ showed, and the record beside it.
-type look struct {
-	info Info
-	def  state.Default // zero where nothing is recorded
-	seen *state.Seen   // to be remembered; nil when it was known
-	gone bool          // there is no such directory any more
-}
-
-// scanTries bounds how often records and directories are read because installs get
-// in between.
-const scanTries = 10
-
-// scan reads records and directories until they fit together. What does not fit
-// while no install can run is a change of the files, and is recorded.
-func (l *listing) scan(ctx context.Context) error {
-	var odd []string
-	for try := 1; ; try++ {
-		before := l.records
-		now, err := l.home.readRecords(ctx, l)
-		if err != nil {
-			return err
-		}
-		l.records = now
-		if before != nil && !before.differ(now, odd) || try == scanTries {
-			return l.judge(ctx, odd)
-		}
-		// Whoever puts a tree in place that is seen from here on commits its record
-		// with it: reading the records again waits for that.
-		dirs, err := l.home.pluginDirs()
-		if err != nil {
-			return err
-		}
-		if odd = l.lookAt(ctx, dirs); len(odd) == 0 {
-			return nil
-		}
-	}
-}
-
-// lookAt looks at every directory that was not looked at under its present record,
-// and returns the names of those that do not fit their record, and of recorded ones
-// that are not there.
-func (l *listing) lookAt(ctx context.Context, dirs []string) (odd []string) {
-	old := l.looks
-	looks := make([]look, len(dirs))
-	l.home.inParallel(len(dirs), func(i int) {
-		def := l.records.defaultOf(dirs[i])
-		k := findLook(old, dirs[i])
-		if k == nil || k.def != def || k.odd() {
-			l.look(ctx, dirs[i], def, &looks[i])
-		} else {
-			looks[i] = *k
-		}
-	})
-	l.looks = slices.DeleteFunc(looks, func(k look) bool { return k.gone })
-	recorded := 0
-	for i := range l.looks {
-		if l.looks[i].odd() {
-			odd = append(odd, l.looks[i].info.Dir)
-		}
-		if l.looks[i].def.Package != "" {
-			recorded++
-		}
-	}
-	if recorded == len(l.records.defaults) {
-		return odd
-	}
-	for _, d := range l.records.defaults {
-		if findLook(l.looks, d.Dir) == nil {
-			odd = append(odd, d.Dir)
-		}
-	}
-	return odd
-}
-
-func findLook(looks []look, dir string) *look {
-	i, ok := slices.BinarySearchFunc(looks, dir, func(k look, name string) int { return strings.Compare(k.info.Dir, name) })
-	if !ok {
-		return nil
-	}
-	return &looks[i]
-}
-
-// inParallel does n things, many of them on every processor: each is mostly a few
-// calls of the system.
-func (h *Home) inParallel(n int, do func(i int)) {
-	workers := min(runtime.GOMAXPROCS(0), n/16)
-	if workers < 2 {
-		for i := range n {
-			do(i)
-		}
-		return
-	}
-	var wg sync.WaitGroup
-	for w := range workers {
-		work := func() {
-			for i := n * w / workers; i < n*(w+1)/workers; i++ {
-				do(i)
-			}
-		}
-		if w < workers-1 {
-			wg.Go(work)
-		} else {
-			work()
-		}
-	}
-	wg.Wait()
-}
-
-// odd reports whether the directory is not what its record says.
-func (k *look) odd() bool {
-	return k.info.Err != nil || k.def.Package != k.info.Package
-}
-
-// look reads one directory below plugins/ into k: from what was seen before while
-// every file's device, inode, size, mode and times are the same, else by hashing it.
-func (l *listing) look(ctx context.Context, name string, def state.Default, k *look) {
-	h, r := l.home, l.records
-	k.def = def
-	k.info = Info{ID: name, Dir: name, Path: h.pluginPath(name), Default: true, Recorded: def.Package}
-	if old := r.seenIn(name); old != nil && l.watcher.unchanged(name, old.Stats) {
-		k.info.fill(old)
-		return
-	}
-	now := h.now()
-	before := l.watcher.facts(name)
-	c, err := readTree(ctx, k.info.Path)
-	if err != nil {
-		k.gone = errors.Is(err, fs.ErrNotExist) && !exists(k.info.Path)
-		k.info.Status, k.info.Err = StatusBroken, err
-		return
-	}
-	seen := &state.Seen{Dir: name, Package: c.Package, Fingerprint: c.Fingerprint, ID: c.Manifest.ID,
-		Name: c.Manifest.Name, Version: c.Manifest.Version, Protocol: c.Manifest.ProtocolVersion,
-		Scopes: c.Manifest.RequestedScopes, Stats: before}
-	k.info.fill(seen)
-	if l.watcher.unchanged(name, before) && settled(before, now) {
-		k.seen = seen // else it was written to while it was read, or too recently to tell
-	}
-}
-
+// fill takes over what a record says of a directory; its texts end with the
+// transaction, so that they are copied, or replaced by equal ones that stay.
 func (i *Info) fill(s *state.Seen) {
-	i.ID, i.Name, i.Version = s.ID, s.Name, s.Version
-	i.Package, i.Fingerprint, i.Requested = s.Package, s.Fingerprint, s.Scopes
+	if i.ID != s.ID {
+		i.ID = strings.Clone(s.ID)
+	}
+	i.Package = i.Recorded
+	if i.Package != s.Package {
+		i.Package = digest.Digest(strings.Clone(string(s.Package)))
+	}
+	text := strings.Clone(string(s.Fingerprint) + s.Name + s.Version)
+	i.Fingerprint = digest.Digest(text[:len(s.Fingerprint)])
+	i.Name = text[len(s.Fingerprint):][:len(s.Name)]
+	i.Version = text[len(s.Fingerprint)+len(s.Name):]
+	i.Requested = knownScopes(s.Scopes)
 }
 
-// judge decides about directories that do not fit their record although nothing
-// changed between two looks: recorded packages are looked at once more while no
-// install can run. A change that is recorded already needs no second judgement.
-func (l *listing) judge(ctx context.Context, odd []string) error {
-	doubtful := false
-	for _, name := range odd {
-		if k := findLook(l.looks, name); k != nil && k.def.Package != "" {
-			standing := l.records.standing(k.def.Package)
-			doubtful = doubtful || standing.Blocked(state.BlockChanged) == nil
+// knownScopes returns the scopes in constants of this program where it knows them.
+func knownScopes(scopes []manifest.Scope) []manifest.Scope {
+	if slices.Equal(scopes, manifest.Scopes) {
+		return slices.Clip(manifest.Scopes)
+	}
+	list := make([]manifest.Scope, len(scopes))
+	for i, s := range scopes {
+		if k := slices.Index(manifest.Scopes, s); k >= 0 {
+			list[i] = manifest.Scopes[k]
+		} else {
+			list[i] = manifest.Scope(strings.Clone(string(s)))
 		}
 	}
-	if !doubtful {
-		return nil
-	}
-	h := l.home
-	unlock, err := h.lockRaw(ctx, listWait)
-	if err != nil {
-		return context.Cause(ctx) // shown as it was seen; the next listing judges
-	}
-	defer unlock()
-	if err := h.resolveDead(ctx); err != nil {
-		h.on.note("an interrupted change is not resolved yet: %v", err)
-	}
-	if l.records, err = h.readRecords(ctx, l); err != nil {
-		return err
-	}
-	dirs, err := h.pluginDirs()
-	if err != nil {
-		return err
-	}
-	l.lookAt(ctx, dirs)
-	for i := range l.looks {
-		k := &l.looks[i]
-		if !k.odd() || k.def.Package == "" {
-			continue
-		}
-		if err := h.markChanged(ctx, k.def.Package, k.info.ID, k.info.Version, k.info.Package); err != nil {
-			h.on.note("%s: the change could not be recorded: %v", k.info.ID, err)
-		}
-	}
-	return nil
+	return list
 }
-
-// listWait bounds how long a listing waits for an install to judge a change.
-const listWait = 5 * time.Second
 
 // packages returns what the looks showed, with the versions in the store that were
 // asked for. Directories that claim one id are broken, all of them.
 func (l *listing) packages() []Info {
-	list := make([]Info, len(l.looks))
-	for i := range l.looks {
-		list[i] = l.looks[i].info
-	}
+	list := l.infos()
 	slices.SortStableFunc(list, func(a, b Info) int { return strings.Compare(a.ID, b.ID) })
 	for i := 0; i < len(list); {
 		j := i + 1
@@ -305,6 +130,16 @@ func (l *listing) packages() []Info {
 		i = j
 	}
 	return append(list, l.storeOnly(list)...)
+}
+
+// infos returns what was looked at, sorted by directory name, in the memory that it
+// stands in: the looks are over.
+func (l *listing) infos() []Info {
+	list := l.found[:0]
+	for i := range l.looks {
+		list = append(list, *l.looks[i].info)
+	}
+	return list
 }
 
 // storeOnly returns the installed versions that are no default: all of them where
@@ -390,26 +225,4 @@ func (l *listing) denial(i *Info) *Denial {
 		return &Denial{Digest: i.Package, Reason: inQuarantine}
 	}
 	return nil
-}
-
-// remember stores what was hashed, so that the next listing need not hash it. A
-// listing does not fail because that cannot be stored.
-func (l *listing) remember(ctx context.Context) {
-	var fresh []state.Seen
-	for i := range l.looks {
-		if s := l.looks[i].seen; s != nil {
-			fresh = append(fresh, *s)
-		}
-	}
-	if len(fresh) == 0 {
-		return
-	}
-	_ = l.home.update(ctx, func(tx *state.Tx) error {
-		for _, s := range fresh {
-			if err := tx.PutSeen(s); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

@@ -125,30 +125,33 @@ func TestListNoticesWhatItSawBefore(t *testing.T) {
 			t.Fatalf("%+v", list)
 		}
 	}
-	for name, alter := range map[string]func(){
-		"content of the same size and time": func() {
+	for _, c := range []struct {
+		name  string
+		alter func()
+	}{
+		{"content of the same size and time", func() {
 			path := s.pluginPath("x") + "/lib/a"
 			info, err := os.Stat(path)
 			must(t, err)
 			must(t, os.WriteFile(path, []byte("b"), 0o644))
 			must(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
-		},
-		"new file":      func() { write(t, s.pluginPath("x")+"/lib/new", "n", 0o644) },
-		"removed":       func() { must(t, os.Remove(s.pluginPath("x")+"/lib/new")) },
-		"executable":    func() { must(t, os.Chmod(s.pluginPath("x")+"/lib/a", 0o755)) },
-		"new directory": func() { write(t, s.pluginPath("x")+"/other/new", "n", 0o644) },
-		"replaced": func() {
+		}},
+		{"new file", func() { write(t, s.pluginPath("x")+"/lib/new", "n", 0o644) }},
+		{"removed", func() { must(t, os.Remove(s.pluginPath("x")+"/lib/new")) }},
+		{"executable", func() { must(t, os.Chmod(s.pluginPath("x")+"/lib/a", 0o755)) }},
+		{"new directory", func() { write(t, s.pluginPath("x")+"/other/new", "n", 0o644) }},
+		{"replaced", func() {
 			must(t, os.Rename(s.pluginPath("x"), s.pluginPath("x")+".old"))
 			one.writeTo(t, s.pluginPath("x"))
 			must(t, os.RemoveAll(s.pluginPath("x")+".old"))
-		},
+		}},
 	} {
 		before := s.list(false)[0].Package
-		alter()
+		c.alter()
 		want, err := hashPath(s.ctx, s.pluginPath("x"))
 		must(t, err)
 		if got := s.list(false)[0].Package; got != want {
-			t.Errorf("%s: listed as %s, is %s, was %s", name, got, want, before)
+			t.Errorf("%s: listed as %s, is %s, was %s", c.name, got, want, before)
 		}
 	}
 

@@ -17,8 +17,7 @@ const inQuarantine = "the package is in quarantine"
 // records is one consistent read of everything that a listing needs.
 type records struct {
 	defaults    []state.Default                         // by directory name
-	seen        []state.Seen                            // by directory name
-	standings   map[digest.Digest]state.Standing        // of the default versions, or of all
+	standings   []state.Standing                        // by package digest; of the default versions, or of all
 	installs    map[digest.Digest]state.Install         // only where needed: see readRecords
 	approvals   map[digest.Digest]state.ProjectApproval // of the lock's project
 	denials     []Denial
@@ -33,57 +32,66 @@ func (r *records) defaultOf(dir string) state.Default {
 	return r.defaults[i]
 }
 
-func (r *records) seenIn(dir string) *state.Seen {
-	i, ok := slices.BinarySearchFunc(r.seen, dir, func(s state.Seen, name string) int { return strings.Compare(s.Dir, name) })
+func (r *records) standing(pkg digest.Digest) state.Standing {
+	i, ok := slices.BinarySearchFunc(r.standings, pkg, func(s state.Standing, d digest.Digest) int { return strings.Compare(string(s.Package), string(d)) })
 	if !ok {
-		return nil
+		return state.Standing{Package: pkg}
 	}
-	return &r.seen[i]
+	return r.standings[i]
 }
 
-func (r *records) standing(pkg digest.Digest) state.Standing { return r.standings[pkg] }
-
-// readRecords reads installs only for a listing that shows more than the default
-// versions, knows denials, or has packages in quarantine.
-func (h *Home) readRecords(ctx context.Context, l *listing) (*records, error) {
-	r := &records{}
+// readRecords reads the records, and looks around beside them. Installs are read only
+// for a listing that shows more than the default versions, knows denials, or has
+// packages in quarantine.
+func (l *listing) readRecords(ctx context.Context) error {
+	h, r := l.home, &records{}
 	var err error
 	if r.denials, err = h.readDenials(); err != nil {
-		return nil, err
+		return err
 	}
 	if r.quarantined, err = h.quarantinedTrees(); err != nil {
-		return nil, err
+		return err
 	}
-	return r, h.state.View(ctx, func(tx *state.Tx) (err error) {
+	l.records = r
+	return h.state.View(ctx, func(tx *state.Tx) (err error) {
 		if r.defaults, err = tx.Defaults(); err != nil {
 			return err
 		}
-		if r.seen, err = tx.AllSeen(); err != nil {
-			return err
-		}
-		if r.standings, err = tx.Standings(); err != nil {
-			return err
-		}
-		if l.lock != nil {
-			approvals, err := tx.ProjectApprovals(l.lock.Root)
-			if err != nil {
-				return err
-			}
-			r.approvals = make(map[digest.Digest]state.ProjectApproval, len(approvals))
-			for _, a := range approvals {
-				r.approvals[a.Package] = a
-			}
-		}
-		if !l.all && l.lock == nil && len(r.denials) == 0 && len(r.quarantined) == 0 {
+		r.standings = make([]state.Standing, 0, len(r.defaults))
+		err = tx.EachStanding(func(s state.Standing) error {
+			r.standings = append(r.standings, s)
 			return nil
+		})
+		if err != nil {
+			return err
 		}
-		installs, err := tx.Installs()
-		r.installs = make(map[digest.Digest]state.Install, len(installs))
-		for _, in := range installs {
-			r.installs[in.Package] = in
+		if err := l.readMore(tx, r); err != nil {
+			return err
 		}
-		return err
+		return l.lookAround(tx)
 	})
+}
+
+func (l *listing) readMore(tx *state.Tx, r *records) error {
+	if l.lock != nil {
+		approvals, err := tx.ProjectApprovals(l.lock.Root)
+		if err != nil {
+			return err
+		}
+		r.approvals = make(map[digest.Digest]state.ProjectApproval, len(approvals))
+		for _, a := range approvals {
+			r.approvals[a.Package] = a
+		}
+	}
+	if !l.all && l.lock == nil && len(r.denials) == 0 && len(r.quarantined) == 0 {
+		return nil
+	}
+	installs, err := tx.Installs()
+	r.installs = make(map[digest.Digest]state.Install, len(installs))
+	for _, in := range installs {
+		r.installs[in.Package] = in
+	}
+	return err
 }
 
 // differ reports whether the record of one of the directories is another one in o,

@@ -71,13 +71,14 @@ func (w *watcher) unchanged(name string, stats []state.FileStat) bool {
 	if !w.ok || len(stats) == 0 {
 		return false
 	}
+	path := make([]byte, 0, 256)
 	for i := range stats {
 		want := &stats[i]
-		p := name
+		path = append(path[:0], name...)
 		if want.Path != "" {
-			p = name + "/" + want.Path
+			path = append(append(path, '/'), want.Path...)
 		}
-		got, err := w.dir.lstat(p)
+		got, err := w.dir.lstat(string(path))
 		if err != nil {
 			return false
 		}

@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
@@ -112,14 +113,13 @@ func (d *decoder) count(size int) int {
 	return int(n)
 }
 
-func decodeTexts[S ~string](d *decoder) []S {
+func decodeTexts[S ~string](d *decoder) []S { return appendTexts[S](nil, d) }
+
+func appendTexts[S ~string](list []S, d *decoder) []S {
 	n := d.count(1)
-	if n == 0 {
-		return nil
-	}
-	list := make([]S, n)
-	for i := range list {
-		list[i] = S(d.text())
+	list = slices.Grow(list, n)
+	for range n {
+		list = append(list, S(d.text()))
 	}
 	return list
 }

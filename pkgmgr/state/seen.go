@@ -2,6 +2,8 @@ package state
 
 import (
 	"fmt"
+	"slices"
+	"unsafe"
 
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
@@ -68,25 +70,42 @@ func (tx *Tx) PutSeen(r Seen) error {
 }
 
 func decodeSeen(value []byte) (Seen, error) {
+	var r Seen
 	d := newDecoder(value)
-	r := Seen{
-		Dir: d.text(), Package: d.digest(), Fingerprint: d.digest(),
-		ID: d.text(), Name: d.text(), Version: d.text(), Protocol: d.text(),
-		Scopes: decodeTexts[manifest.Scope](d),
-	}
-	if n := d.count(7); n > 0 {
-		r.Stats = make([]FileStat, n)
-		var last FileStat
-		for i := range r.Stats {
-			last = FileStat{
-				Path: d.text(), Dev: last.Dev + uint64(d.int()), Ino: last.Ino + uint64(d.int()),
-				Size: d.int(), Mode: uint32(d.uint()),
-				MtimeNs: last.MtimeNs + d.int(), CtimeNs: last.CtimeNs + d.int(),
-			}
-			r.Stats[i] = last
-		}
-	}
+	d.seen(&r)
 	return r, d.err()
+}
+
+// seen reads a record into r, whose slices it uses again.
+func (d *decoder) seen(r *Seen) {
+	r.Dir, r.Package, r.Fingerprint = d.text(), d.digest(), d.digest()
+	r.ID, r.Name, r.Version, r.Protocol = d.text(), d.text(), d.text(), d.text()
+	r.Scopes = appendTexts(r.Scopes[:0], d)
+	n := d.count(7)
+	r.Stats = slices.Grow(r.Stats[:0], n)
+	var last FileStat
+	for range n {
+		last = FileStat{
+			Path: d.text(), Dev: last.Dev + uint64(d.int()), Ino: last.Ino + uint64(d.int()),
+			Size: d.int(), Mode: uint32(d.uint()),
+			MtimeNs: last.MtimeNs + d.int(), CtimeNs: last.CtimeNs + d.int(),
+		}
+		r.Stats = append(r.Stats, last)
+	}
+}
+
+// EachSeen calls fn for everything remembered, sorted by directory name. The record,
+// its texts and its slices are the database's and end with fn.
+func (tx *Tx) EachSeen(fn func(*Seen) error) error {
+	var r Seen
+	return tx.each(bucketSeen, nil, func(k, v []byte) error {
+		d := decoder{s: unsafe.String(unsafe.SliceData(v), len(v))}
+		d.seen(&r)
+		if err := d.err(); err != nil {
+			return tx.damaged(bucketSeen, k, err)
+		}
+		return fn(&r)
+	})
 }
 
 // Seen returns what is remembered of one directory name.

@@ -144,15 +144,17 @@ func (tx *Tx) Standing(pkg digest.Digest) (Standing, error) {
 	return s, nil
 }
 
-// Standings returns the standing of every package that has one, in one scan.
-func (tx *Tx) Standings() (map[digest.Digest]Standing, error) {
-	all := map[digest.Digest]Standing{}
+// EachStanding calls fn for the standing of every package that has one, sorted by
+// package digest, in one scan.
+func (tx *Tx) EachStanding(fn func(Standing) error) error {
 	var s Standing
 	err := tx.each(bucketStanding, nil, func(k, v []byte) error {
 		pkg, kind, _ := bytes.Cut(k, []byte{'/'})
 		if string(s.Package) != string(pkg) {
 			if s.Package != "" {
-				all[s.Package] = s
+				if err := fn(s); err != nil {
+					return err
+				}
 			}
 			s = Standing{Package: digest.Digest(pkg)}
 		}
@@ -161,11 +163,21 @@ func (tx *Tx) Standings() (map[digest.Digest]Standing, error) {
 		}
 		return nil
 	})
+	if err != nil || s.Package == "" {
+		return err
+	}
+	return fn(s)
+}
+
+// Standings returns the standing of every package that has one.
+func (tx *Tx) Standings() (map[digest.Digest]Standing, error) {
+	all := map[digest.Digest]Standing{}
+	err := tx.EachStanding(func(s Standing) error {
+		all[s.Package] = s
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	if s.Package != "" {
-		all[s.Package] = s
 	}
 	return all, nil
 }
