@@ -212,7 +212,7 @@ func (d *Decision) needs(status Status, detail string) error {
 // Granted refuses a method whose capability's scope is not granted, and an offer
 // of scopes that the package does not request.
 func (d *Decision) Granted() error {
-	m, err := d.sel.recordedManifest(d.home)
+	m, _, err := d.sel.recordedManifest(d.home)
 	if err != nil {
 		return err
 	}
@@ -263,15 +263,13 @@ func (h *Home) rehash(ctx context.Context, d *Decision) (_ *Approval, err error)
 		return nil, err
 	}
 	defer root.Close()
-	m, raw, err := readManifest(root, sel.path)
+	// The manifest as it was recorded: that the file still is the same is part of what
+	// the digests show.
+	m, raw, err := sel.recordedManifest(h)
 	if err != nil {
 		return nil, err
 	}
 	exe := path.Clean(m.Executable)
-	rules, err := checkExecutable(root, exe, sel.path)
-	if err != nil {
-		return nil, err
-	}
 	tree, kept, err := archive.HashDirOpen(ctx, root, exe)
 	if err != nil {
 		return nil, unreadable(sel.path, err)
@@ -289,8 +287,11 @@ func (h *Home) rehash(ctx context.Context, d *Decision) (_ *Approval, err error)
 	if err != nil {
 		return nil, err
 	}
-	if found != sel.recorded || !hashedAs(tree, manifest.FileName, raw) || !isFile(f, rules) {
+	if found != sel.recorded || !hashedAs(tree, manifest.FileName, raw) {
 		return nil, &Integrity{What: "package digest", Expected: sel.recorded, Found: found, Where: sel.path}
+	}
+	if err := checkOpened(root, f, exe, sel.path); err != nil {
+		return nil, err
 	}
 	if !<-mirrored {
 		if err := h.judgeMirror(ctx, sel); err != nil {
@@ -346,6 +347,21 @@ func (h *Home) judgeMirror(ctx context.Context, sel *selection) error {
 		return err
 	}
 	return &Integrity{What: "package digest", Expected: sel.recorded, Found: found, Where: h.pluginPath(sel.dirName)}
+}
+
+// checkOpened applies the rules of executables to the file that was hashed.
+func checkOpened(root *os.Root, f *os.File, exe, where string) error {
+	if f == nil {
+		return badExecutable(where, exe, "the manifest's executable is missing")
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return badExecutable(where, exe, "%w", err)
+	}
+	if err := checkProgram(info, exe, where); err != nil {
+		return err
+	}
+	return checkParents(root, exe, where)
 }
 
 func hashedAs(tree *archive.Tree, name string, content []byte) bool {

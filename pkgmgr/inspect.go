@@ -141,41 +141,57 @@ func openExecutable(root *os.Root, exe, where string) (*os.File, error) {
 // symlink in any part of its path, some execute bit, neither it nor a directory
 // above it writable by group or world.
 func checkExecutable(root *os.Root, exe, where string) (fs.FileInfo, error) {
-	bad := func(format string, args ...any) error {
-		return &Malformed{Where: where, File: exe, Err: fmt.Errorf(format, args...)}
-	}
-	for p := path.Dir(exe); ; p = path.Dir(p) {
-		info, err := root.Lstat(p)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, bad("the manifest's executable is missing")
-		case err != nil:
-			return nil, bad("%w", err)
-		case !info.IsDir():
-			return nil, bad("%s is not a directory", p)
-		case info.Mode().Perm()&0o022 != 0 && hasExecuteBits:
-			return nil, bad("directory %s is writable by group or world (mode %04o)", p, info.Mode().Perm())
-		}
-		if p == "." {
-			break
-		}
+	if err := checkParents(root, exe, where); err != nil {
+		return nil, err
 	}
 	info, err := root.Lstat(exe)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, bad("the manifest's executable is missing")
+		return nil, badExecutable(where, exe, "the manifest's executable is missing")
 	case err != nil:
-		return nil, bad("%w", err)
-	case info.Mode()&fs.ModeSymlink != 0:
-		return nil, bad("the executable is a symbolic link")
-	case !info.Mode().IsRegular():
-		return nil, bad("the executable is not a regular file")
-	case hasExecuteBits && info.Mode().Perm()&0o111 == 0:
-		return nil, bad("the executable has no execute bit (chmod +x)")
-	case hasExecuteBits && info.Mode().Perm()&0o022 != 0:
-		return nil, bad("the executable is writable by group or world (mode %04o)", info.Mode().Perm())
-	case info.Size() > manifest.MaxExecutableBytes:
-		return nil, bad("the executable has %d bytes, at most %d", info.Size(), manifest.MaxExecutableBytes)
+		return nil, badExecutable(where, exe, "%w", err)
 	}
-	return info, nil
+	return info, checkProgram(info, exe, where)
+}
+
+func badExecutable(where, exe, format string, args ...any) error {
+	return &Malformed{Where: where, File: exe, Err: fmt.Errorf(format, args...)}
+}
+
+// checkParents applies the rules for directories to those of the executable's path.
+func checkParents(root *os.Root, exe, where string) error {
+	for p := path.Dir(exe); ; p = path.Dir(p) {
+		info, err := root.Lstat(p)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return badExecutable(where, exe, "the manifest's executable is missing")
+		case err != nil:
+			return badExecutable(where, exe, "%w", err)
+		case !info.IsDir():
+			return badExecutable(where, exe, "%s is not a directory", p)
+		case hasExecuteBits && info.Mode().Perm()&0o022 != 0:
+			return badExecutable(where, exe, "directory %s is writable by group or world (mode %04o)", p, info.Mode().Perm())
+		}
+		if p == "." {
+			return nil
+		}
+	}
+}
+
+// checkProgram applies the rules for the executable itself.
+func checkProgram(info fs.FileInfo, exe, where string) error {
+	mode := info.Mode()
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return badExecutable(where, exe, "the executable is a symbolic link")
+	case !mode.IsRegular():
+		return badExecutable(where, exe, "the executable is not a regular file")
+	case hasExecuteBits && mode.Perm()&0o111 == 0:
+		return badExecutable(where, exe, "the executable has no execute bit (chmod +x)")
+	case hasExecuteBits && mode.Perm()&0o022 != 0:
+		return badExecutable(where, exe, "the executable is writable by group or world (mode %04o)", mode.Perm())
+	case info.Size() > manifest.MaxExecutableBytes:
+		return badExecutable(where, exe, "the executable has %d bytes, at most %d", info.Size(), manifest.MaxExecutableBytes)
+	}
+	return nil
 }

@@ -31,9 +31,10 @@ type selection struct {
 	path     string        // the tree that is read and run
 	recorded digest.Digest // what was installed or last trusted there; "" for neither
 	install  *state.Install
-	wanted   bool    // one package is meant, by version, by digest or by the lock
-	foreign  bool    // the package that is meant has another id
-	stated   subject // by the manifest of a package that was put there by hand
+	manifest *manifest.Manifest // of install, once it was parsed
+	wanted   bool               // one package is meant, by version, by digest or by the lock
+	foreign  bool               // the package that is meant has another id
+	stated   subject            // by the manifest of a package that was put there by hand
 	standing state.Standing
 	lock     *Lock
 	locked   *lockfile.Plugin // the lock's entry; nil outside a project with a lock
@@ -414,21 +415,24 @@ func (sel *selection) blockDetail() string {
 	return ""
 }
 
-// recordedManifest returns the manifest as it was when the package was recorded.
-// It serves decisions that precede the rehash; the rehash binds it to the bytes.
-func (sel *selection) recordedManifest(h *Home) (manifest.Manifest, error) {
-	if sel.install != nil {
+// recordedManifest returns the manifest as it was when the package was recorded, and
+// its bytes. It serves decisions that precede the rehash, which binds it to the
+// files.
+func (sel *selection) recordedManifest(h *Home) (manifest.Manifest, []byte, error) {
+	if sel.install == nil {
+		root, err := openTree(sel.path)
+		if err != nil {
+			return manifest.Manifest{}, nil, err
+		}
+		defer root.Close()
+		return readManifest(root, sel.path)
+	}
+	if sel.manifest == nil {
 		m, err := ParseManifest(sel.install.ManifestJSON)
 		if err != nil {
-			return m, &Malformed{Where: h.state.Path(), File: sel.install.ID, Err: err}
+			return m, nil, &Malformed{Where: h.state.Path(), File: sel.install.ID, Err: err}
 		}
-		return m, nil
+		sel.manifest = &m
 	}
-	root, err := openTree(sel.path)
-	if err != nil {
-		return manifest.Manifest{}, err
-	}
-	defer root.Close()
-	m, _, err := readManifest(root, sel.path)
-	return m, err
+	return *sel.manifest, sel.install.ManifestJSON, nil
 }
