@@ -2,14 +2,10 @@ package pkgmgr
 
 import (
 	"context"
-	"io/fs"
 	"os"
-	"path"
-	"path/filepath"
 	"slices"
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
-	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
@@ -251,131 +247,6 @@ func (d *Decision) ProjectTrusted() error {
 	}
 	d.passed |= checkProject
 	return nil
-}
-
-// rehash is one attempt of Rehash. Errors: *Integrity, a fault of the package, or
-// fs.ErrNotExist when the tree is not there any more.
-func (h *Home) rehash(ctx context.Context, d *Decision) (_ *Approval, err error) {
-	sel := d.sel
-	mirrored := h.startMirrorCheck(sel)
-	root, err := openTree(sel.path)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	// The manifest as it was recorded: that the file still is the same is part of what
-	// the digests show.
-	m, raw, err := sel.recordedManifest(h)
-	if err != nil {
-		return nil, err
-	}
-	exe := path.Clean(m.Executable)
-	tree, kept, err := archive.HashDirOpen(ctx, root, exe)
-	if err != nil {
-		return nil, unreadable(sel.path, err)
-	}
-	f := kept[0]
-	defer func() {
-		if err != nil && f != nil {
-			f.Close()
-		}
-	}()
-	if tree.NoModes {
-		tree.MarkExecutable(exe)
-	}
-	found, err := tree.Package()
-	if err != nil {
-		return nil, err
-	}
-	if found != sel.recorded || !hashedAs(tree, manifest.FileName, raw) {
-		return nil, &Integrity{What: "package digest", Expected: sel.recorded, Found: found, Where: sel.path}
-	}
-	if err := checkOpened(root, f, exe, sel.path); err != nil {
-		return nil, err
-	}
-	if !<-mirrored {
-		if err := h.judgeMirror(ctx, sel); err != nil {
-			return nil, err
-		}
-	}
-	a := &Approval{
-		Call: d.Call, Manifest: m, Package: found, Fingerprint: sel.fingerprint(),
-		Grants: d.sel.grants(), Dir: sel.path, Path: filepath.Join(sel.path, filepath.FromSlash(exe)), Executable: f,
-		ProjectRoot: d.root, decision: d,
-	}
-	if d.offer != nil {
-		a.Grants = d.offer
-	}
-	if a.Grants == nil {
-		a.Grants = []manifest.Scope{}
-	}
-	if sel.project != nil {
-		a.ProjectID = sel.project.ID
-	}
-	return a, nil
-}
-
-// startMirrorCheck compares the store's tree with the default directory beside the
-// hashing. The channel yields one value.
-func (h *Home) startMirrorCheck(sel *selection) <-chan bool {
-	result := make(chan bool, 1)
-	if sel.dirName == "" || sel.path == h.pluginPath(sel.dirName) {
-		result <- true
-		return result
-	}
-	from, to := sel.path, h.pluginPath(sel.dirName)
-	go func() { result <- sameInodes(from, to) }()
-	return result
-}
-
-// judgeMirror is asked where the default directory has other inodes than the
-// store's intact tree. That is as it should be while it holds the same bytes, or
-// when it belongs to another version by now.
-func (h *Home) judgeMirror(ctx context.Context, sel *selection) error {
-	found, err := hashPath(ctx, h.pluginPath(sel.dirName))
-	if err == nil && found == sel.recorded {
-		return nil
-	}
-	now, nerr := h.currentDefault(ctx, sel)
-	switch {
-	case nerr != nil:
-		return nerr
-	case now.Package != sel.recorded:
-		sel.dirName = ""
-		return nil
-	case err != nil:
-		return err
-	}
-	return &Integrity{What: "package digest", Expected: sel.recorded, Found: found, Where: h.pluginPath(sel.dirName)}
-}
-
-// checkOpened applies the rules of executables to the file that was hashed.
-func checkOpened(root *os.Root, f *os.File, exe, where string) error {
-	if f == nil {
-		return badExecutable(where, exe, "the manifest's executable is missing")
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return badExecutable(where, exe, "%w", err)
-	}
-	if err := checkProgram(info, exe, where); err != nil {
-		return err
-	}
-	return checkParents(root, exe, where)
-}
-
-func hashedAs(tree *archive.Tree, name string, content []byte) bool {
-	f, ok := tree.File(name)
-	return ok && f.SHA256 == digest.Of(content).Hex()
-}
-
-// isFile reports whether f is the file that info describes.
-func isFile(f *os.File, info fs.FileInfo) bool {
-	if f == nil {
-		return false
-	}
-	opened, err := f.Stat()
-	return err == nil && os.SameFile(opened, info)
 }
 
 // Recheck reads the decisions again, right before an operation's request is sent:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
@@ -125,42 +124,4 @@ func isFavoured(tx *state.Tx, s state.Standing) (bool, error) {
 		}
 	}
 	return false, err
-}
-
-// rehashTries bounds how often a decision is looked at again because installs get
-// in between.
-const rehashTries = 5
-
-// Rehash reads the whole package again and compares it with what was trusted. It
-// is the only maker of an Approval, and refuses while another check is missing.
-func (d *Decision) Rehash(ctx context.Context) (*Approval, error) {
-	if d.passed != allChecks {
-		return nil, fmt.Errorf("internal error: rehash before every other check passed (%04b)", d.passed)
-	}
-	for try := 1; ; try++ {
-		a, err := d.home.rehash(ctx, d)
-		if err == nil {
-			return a, nil
-		}
-		var mismatch *Integrity
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			err = d.home.place(ctx, d.sel) // says why it is gone, or where it is now
-			if err == nil {
-				err = &Superseded{ID: d.sel.ref.ID}
-			}
-		case errors.As(err, &mismatch):
-			err = d.home.changed(ctx, d.sel, mismatch.Found, nil)
-		case isFault(err):
-			err = d.home.changed(ctx, d.sel, "", err)
-		}
-		var superseded *Superseded
-		if !errors.As(err, &superseded) || try == rehashTries {
-			return nil, err
-		}
-	}
-}
-
-func (h *Home) event(kind, id, version string, pkg digest.Digest, detail map[string]string) state.Event {
-	return state.Event{At: h.now().UTC(), Kind: kind, ID: id, Version: version, Package: pkg, Detail: detail}
 }

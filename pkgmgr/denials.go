@@ -93,7 +93,8 @@ func (h *Home) writeDenials(denials []Denial) error {
 		return fmt.Errorf("local revocations: %w", err)
 	}
 	if len(raw) > maxDenialBytes {
-		return fmt.Errorf("local revocations: the list would have %d bytes, at most %d", len(raw), maxDenialBytes)
+		return &Malformed{Where: h.join(revokedDir), File: denialsFile,
+			Err: fmt.Errorf("would have %d bytes, at most %d", len(raw), maxDenialBytes)}
 	}
 	if err := ijson.Check(raw); err != nil {
 		// A list that cannot be read back would stop every command.

@@ -219,6 +219,11 @@ func (s *site) enable(name string, scopes ...manifest.Scope) *Enabled {
 	return out
 }
 
+// healthy is what a good exchange records.
+func healthy(a *Approval) state.Health {
+	return state.Health{Package: a.Package, Status: state.HealthHealthy, At: a.decision.home.now()}
+}
+
 // approve makes every check in the order in which the host does.
 func (d *Decision) approve(ctx context.Context) (*Approval, error) {
 	for _, check := range []func() error{d.NotRevoked, d.Trusted, d.Granted, d.ProjectTrusted} {

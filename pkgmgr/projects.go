@@ -29,7 +29,7 @@ func ResolveProject(dir string) (string, error) {
 		return "", fmt.Errorf("project directory: %w", err)
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("project directory: %s is not a directory", real)
+		return "", &NotFound{Kind: "project", Name: dir} // a file is no project
 	}
 	return real, nil
 }

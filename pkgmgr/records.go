@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
 
 // optional turns "no such record" into nil.
@@ -36,3 +37,7 @@ const (
 	EventAbandoned      = "operation.abandoned"
 	EventRepair         = "state.repair"
 )
+
+func (h *Home) event(kind, id, version string, pkg digest.Digest, detail map[string]string) state.Event {
+	return state.Event{At: h.now().UTC(), Kind: kind, ID: id, Version: version, Package: pkg, Detail: detail}
+}
