@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -155,8 +154,30 @@ func build(t *testing.T, c scenario) *stand {
 func (st *stand) copy(t *testing.T) string {
 	t.Helper()
 	to := filepath.Join(scratch(t), "run")
-	if out, err := exec.Command("cp", "-a", st.base, to).CombinedOutput(); err != nil {
-		t.Fatalf("cp: %v\n%s", err, out)
+	links := map[uint64]string{}
+	modes := map[string]fs.FileMode{}
+	must(t, filepath.WalkDir(st.base, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		target := to + strings.TrimPrefix(p, st.base)
+		ino := info.Sys().(*syscall.Stat_t).Ino
+		switch {
+		case d.IsDir():
+			modes[target] = info.Mode().Perm()
+			return os.Mkdir(target, 0o700)
+		case links[ino] != "":
+			return os.Link(links[ino], target)
+		}
+		links[ino] = target
+		return copyFile(p, target)
+	}))
+	for dir, mode := range modes {
+		must(t, os.Chmod(dir, mode))
 	}
 	return to
 }

@@ -195,6 +195,10 @@ func (h *Home) verifyOne(ctx context.Context, t target) Verification {
 	v.ID, v.Version, v.Package = t.ref.ID, t.subject.Version, t.want
 	if t.want == "" {
 		c, err := readTree(ctx, t.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			v.skip(errGone.Error())
+			return v
+		}
 		if err != nil {
 			v.fail(&v.Digests, err) // nothing says what it is: no denial can be compared
 			return v
