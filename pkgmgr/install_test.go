@@ -219,6 +219,30 @@ func TestUninstallOfWhatRuns(t *testing.T) {
 	s.sound()
 }
 
+// What was changed below plugins/ is a package of its own: uninstalling the recorded
+// one by its digest leaves it, and no record of it.
+func TestUninstallOfWhatWasChanged(t *testing.T) {
+	s := newSite(t)
+	one := sample{id: "x", version: "1.0.0", files: map[string]string{"lib/a": "a"}}
+	s.install(one.archive(t))
+	s.trust("x")
+	replaceInSealed(t, filepath.Join(s.pluginPath("x"), "lib/a"), "A")
+	wantLines(t, s.list(false), "x* 1.0.0 changed")
+	_, err := s.Uninstall(s.ctx, Ref{ID: "x", Digest: one.digest(t)})
+	must(t, err)
+	wantLines(t, s.list(true), "x* 1.0.0 untrusted")
+	if i := s.list(true)[0]; i.Recorded != "" {
+		t.Errorf("%+v", i)
+	}
+	_, err = s.Install(s.ctx, one.archive(t), InstallOptions{})
+	as[*ForeignDirectory](t, err)
+	_, err = s.Uninstall(s.ctx, Ref{ID: "x"})
+	must(t, err)
+	wantLines(t, s.list(true))
+	s.install(one.archive(t))
+	s.sound()
+}
+
 func TestUninstallOfWhatIsBroken(t *testing.T) {
 	s := newSite(t)
 	one := sample{id: "x", version: "1.0.0"}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 )
@@ -19,13 +20,20 @@ func (h *Home) recover(ctx context.Context) {
 	if len(h.deadStages()) == 0 {
 		return
 	}
-	unlock, err := h.lockMutations(ctx)
-	if err != nil {
-		h.on.note("an interrupted change is not resolved yet: %v", err)
-		return
+	unlock, err := h.lockRaw(ctx, recoverWait)
+	if err == nil {
+		defer unlock()
+		err = h.resolveDead(ctx)
 	}
-	unlock()
+	var busy *Busy
+	if err != nil && !errors.As(err, &busy) { // whoever is busy has resolved it already
+		h.on.note("an interrupted change is not resolved yet: %v", err)
+	}
 }
+
+// recoverWait bounds how long a command that may only want to read waits for one that
+// changes something.
+const recoverWait = 2 * time.Second
 
 // deadStages returns the names of stages that nobody works on.
 func (h *Home) deadStages() []string {

@@ -183,8 +183,29 @@ func (h *Home) forgetPackage(tx *state.Tx, p holding) error {
 		if err := removeApprovals(tx, pkg); err != nil {
 			return err
 		}
+		if err := removeDefaults(tx, pkg); err != nil {
+			return err
+		}
 	}
 	return tx.AppendEvent(h.event(EventUninstall, p.Subject.ID, p.Subject.Version, p.Subject.Package, nil))
+}
+
+// removeDefaults forgets which directories are recorded as holding a package, also
+// one whose files are not that package any more.
+func removeDefaults(tx *state.Tx, pkg digest.Digest) error {
+	defaults, err := tx.Defaults()
+	if err != nil {
+		return err
+	}
+	for _, d := range defaults {
+		if d.Package != pkg {
+			continue
+		}
+		if err := tx.RemoveDefault(d.Dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // removeApprovals forgets what the locks of projects approved for a package.
