@@ -37,6 +37,9 @@ func readContents(root *os.Root, tree *archive.Tree, where string) (*Contents, e
 	if err != nil {
 		return nil, err
 	}
+	if !hashedAs(tree, manifest.FileName, raw) {
+		return nil, &Malformed{Where: where, File: manifest.FileName, Err: errors.New("was changed while the package was read")}
+	}
 	exe := path.Clean(m.Executable)
 	if tree.NoModes {
 		tree.MarkExecutable(exe)
