@@ -205,7 +205,7 @@ func TestInstallProject(t *testing.T) {
 	_, err = fresh.InstallProject(w.ctx, w.project(), w.lock(), InstallOptions{})
 	integrityOf("archive digest")(t, err)
 	w.built(one, "x.tar.zst")
-	out, err = fresh.InstallProject(w.ctx, w.project(), w.lock(), InstallOptions{})
+	_, err = fresh.InstallProject(w.ctx, w.project(), w.lock(), InstallOptions{})
 	must(t, err)
 	wantLines(t, fresh.list(true), "x* 1.0.0 untrusted", "y* 0.1.0 untrusted")
 
