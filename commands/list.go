@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -31,15 +32,17 @@ func listCommand(in *invocation) *cli.Command {
 				return err
 			}
 			data := listData{}
-			for _, i := range infos {
-				data.Packages = append(data.Packages, newPackageData(i))
+			if in.globals.json {
+				for _, i := range infos {
+					data.Packages = append(data.Packages, newPackageData(i))
+				}
 			}
 			in.show(data, func(p *page) {
-				if len(data.Packages) == 0 {
+				if len(infos) == 0 {
 					in.note("No plugins are installed.")
 					return
 				}
-				p.packages(data.Packages)
+				p.packages(infos)
 			})
 			return nil
 		},
@@ -47,29 +50,32 @@ func listCommand(in *invocation) *cli.Command {
 }
 
 // packages lists what is installed, under the lock of the working directory's
-// project where there is one.
+// project where there is one. Signals keep their default action: a listing may be
+// killed at any point, and catching them costs a tenth of its time.
 func (in *invocation) packages(all bool) ([]pkgmgr.Info, error) {
 	h, lock, err := in.site()
 	if err != nil {
 		return nil, err
 	}
-	return h.List(in.context(), lock, all)
+	return h.List(context.Background(), lock, all)
 }
 
-func (p *page) packages(list []packageData) {
-	t := render.Table{
+func (p *page) packages(list []pkgmgr.Info) {
+	rows := make([][]string, 0, len(list))
+	for _, i := range list {
+		d := newPackageData(i)
+		rows = append(rows, []string{d.ID, d.Version, d.Status, strings.Join(d.GrantedScopes, " "), d.remark()})
+	}
+	p.table(render.Table{
 		Columns: []render.Column{{Title: "NAME", Fixed: true}, {Title: "VERSION"}, {Title: "STATUS", Fixed: true}, {Title: "GRANTED"}, {Title: "NOTE"}},
+		Rows:    rows,
 		Paint: func(row, column int) render.Mark {
 			if column == 2 {
-				return statusMark(list[row].Status)
+				return statusMark(rows[row][2])
 			}
 			return render.Plain
 		},
-	}
-	for _, d := range list {
-		t.Rows = append(t.Rows, []string{d.ID, d.Version, d.Status, strings.Join(d.GrantedScopes, " "), d.remark()})
-	}
-	p.table(t)
+	})
 }
 
 // remark is the one thing worth knowing about a package beside its status.

@@ -94,7 +94,8 @@ const proseWidth = 80
 func (p *page) table(t render.Table) {
 	t.Style = p.style
 	for _, l := range t.Lines(p.width) {
-		p.line("%s", render.Safe(l))
+		p.out.WriteString(l)
+		p.out.WriteByte('\n')
 	}
 }
 

@@ -54,7 +54,9 @@ func (h *Home) List(ctx context.Context, lock *Lock, all bool) ([]Info, error) {
 		return nil, err
 	}
 	list = append(list, quarantined...)
-	slices.SortFunc(list, compareInfos)
+	if !slices.IsSortedFunc(list, compareInfos) { // mostly it is, and sorting large values is slow
+		slices.SortFunc(list, compareInfos)
+	}
 	l.remember(ctx)
 	return list, nil
 }
@@ -112,7 +114,10 @@ func knownScopes(scopes []manifest.Scope) []manifest.Scope {
 // asked for. Directories that claim one id are broken, all of them.
 func (l *listing) packages() []Info {
 	list := l.infos()
-	slices.SortStableFunc(list, func(a, b Info) int { return strings.Compare(a.ID, b.ID) })
+	byID := func(a, b Info) int { return strings.Compare(a.ID, b.ID) }
+	if !slices.IsSortedFunc(list, byID) {
+		slices.SortStableFunc(list, byID)
+	}
 	for i := 0; i < len(list); {
 		j := i + 1
 		for j < len(list) && list[j].ID == list[i].ID {

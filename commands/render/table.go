@@ -102,21 +102,31 @@ func (t Table) shrink(cells []int, width int) {
 
 func (t Table) line(row []string, cells []int, mark func(column int) Mark) string {
 	var b strings.Builder
+	size := 0
+	for i := range row {
+		size += cells[i] + gap
+	}
+	b.Grow(size)
+	pad := func(n int) {
+		for range n {
+			b.WriteByte(' ')
+		}
+	}
 	for i, cell := range row {
 		if i > 0 {
-			b.WriteString("  ")
+			pad(gap)
 		}
 		cell = Cut(cell, cells[i])
 		shown := string(t.Style.paint(mark(i), Safe(cell)))
-		pad := strings.Repeat(" ", max(0, cells[i]-Width(cell)))
+		free := cells[i] - Width(cell)
 		if t.Columns[i].Right {
-			b.WriteString(pad)
+			pad(free)
 			b.WriteString(shown)
 			continue
 		}
 		b.WriteString(shown)
 		if i < len(row)-1 {
-			b.WriteString(pad)
+			pad(free)
 		}
 	}
 	return strings.TrimRight(b.String(), " ")
