@@ -2,18 +2,22 @@ package commands
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
 
 func TestListFitsTheTerminal(t *testing.T) {
-	list := []packageData{
-		{ID: "repo-facts", Version: "1.0.0", Status: "enabled", Default: true,
-			GrantedScopes: []string{"project.files.read", "project.metadata.read", "project.operate"}, Locked: true},
-		{ID: "broken", Status: "broken", Default: true, Error: "/home/somebody/.local/share/switchyard/plugins/broken: plugin.json: \x1b]0;owned\a unexpected end of input"},
-		{ID: "revoked-plugin", Version: "2.0.0-rc.1+build.20240229", Status: "revoked", Revocation: &denialData{Subject: "x", Reason: strings.Repeat("very ", 30) + "bad\u202e"}},
+	list := []pkgmgr.Info{
+		{ID: "repo-facts", Version: "1.0.0", Status: pkgmgr.StatusEnabled, Default: true, Locked: true, Granted: manifest.Scopes},
+		{ID: "broken", Status: pkgmgr.StatusBroken, Default: true,
+			Err: errors.New("/home/somebody/.local/share/switchyard/plugins/broken: plugin.json: \x1b]0;owned\a unexpected end of input")},
+		{ID: "revoked-plugin", Version: "2.0.0-rc.1+build.20240229", Status: pkgmgr.StatusRevoked,
+			Denial: &pkgmgr.Denial{PluginID: "x", Reason: strings.Repeat("very ", 30) + "bad\u202e"}},
 	}
 	widest := func(width int) (int, string) {
 		var out bytes.Buffer
