@@ -83,23 +83,30 @@ func readTree(ctx context.Context, path string) (*Contents, error) {
 
 // hashPath returns the package digest of the tree at path, as it is now.
 func hashPath(ctx context.Context, path string) (digest.Digest, error) {
+	found, _, err := hashFiles(ctx, path)
+	return found, err
+}
+
+// hashFiles is hashPath, and returns what was hashed.
+func hashFiles(ctx context.Context, path string) (digest.Digest, []digest.File, error) {
 	root, err := openTree(path)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer root.Close()
 	tree, err := archive.HashDir(ctx, root)
 	if err != nil {
-		return "", unreadable(path, err)
+		return "", nil, unreadable(path, err)
 	}
 	if tree.NoModes { // the manifest says which file is executable
 		m, _, err := readManifest(root, path)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		tree.MarkExecutable(pathpkg.Clean(m.Executable))
 	}
-	return tree.Package()
+	found, err := tree.Package()
+	return found, tree.Files, err
 }
 
 // isFault reports whether err says that a package breaks a rule, rather than that
@@ -183,6 +190,34 @@ func sameInodes(a, b string) bool {
 	m := 0
 	err = filepath.WalkDir(b, func(_ string, _ fs.DirEntry, err error) error { m++; return err })
 	return err == nil && n == m
+}
+
+// linked reports whether b has exactly the files of a, which are listed, each being
+// the same inode, and no directory that others can write. It reads no file.
+func linked(files []digest.File, a, b string) bool {
+	n := 0
+	err := filepath.WalkDir(b, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		other, err := os.Lstat(p)
+		if err != nil {
+			return err
+		}
+		if other.IsDir() {
+			if hasExecuteBits && other.Mode().Perm()&0o022 != 0 {
+				return fs.ErrInvalid
+			}
+			return nil
+		}
+		n++
+		mine, err := os.Lstat(a + p[len(b):])
+		if err == nil && !os.SameFile(mine, other) {
+			err = fs.ErrInvalid
+		}
+		return err
+	})
+	return err == nil && n == len(files)
 }
 
 // moveTree renames a sealed tree into another parent directory: its top must be

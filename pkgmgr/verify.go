@@ -268,8 +268,8 @@ func (h *Home) refresh(ctx context.Context, t *target) error {
 // is the same one.
 func (h *Home) compareDigests(ctx context.Context, t target) error {
 	where := t.path
-	found, err := hashPath(ctx, t.path)
-	if err == nil && found == t.want && t.mirror != "" && t.mirror != t.path && !sameInodes(t.path, t.mirror) {
+	found, files, err := hashFiles(ctx, t.path)
+	if err == nil && found == t.want && t.mirror != "" && t.mirror != t.path && !linked(files, t.path, t.mirror) {
 		where = t.mirror
 		found, err = hashPath(ctx, t.mirror)
 	}

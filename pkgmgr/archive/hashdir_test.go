@@ -147,10 +147,10 @@ func TestHashDirBounds(t *testing.T) {
 // TestHashDirChanged is a file that grows or shrinks while it is hashed.
 func TestHashDirChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	if err := os.WriteFile(path, make([]byte, 3*hashBuffer), 0o600); err != nil {
+	if err := os.WriteFile(path, make([]byte, 3*firstBuffer), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, size := range []int64{0, 1, 3*hashBuffer - 1, 3*hashBuffer + 1, 4 * hashBuffer} {
+	for _, size := range []int64{0, 1, 3*firstBuffer - 1, 3*firstBuffer + 1, 4 * firstBuffer} {
 		in, err := os.Open(path)
 		if err != nil {
 			t.Fatal(err)

@@ -14,9 +14,12 @@ import (
 )
 
 const (
-	// hashBuffer is small: in a process that hashes one package and ends, page
+	// firstBuffer is small: in a process that hashes one package and ends, page
 	// faults on a larger buffer cost more than its fewer reads save.
-	hashBuffer = 32 << 10
+	firstBuffer = 32 << 10
+	// laterBuffer takes its place after worthBuffer bytes, when reads cost more.
+	laterBuffer = 128 << 10
+	worthBuffer = 8 << 20
 	// maxOpen bounds the files that wait, opened, for being hashed.
 	maxOpen = 64
 	// worthHelp is the least number of waiting bytes, the largest file's not
@@ -178,17 +181,18 @@ func (q *hashQueue) pop(wait bool) (hashFile, bool) {
 // A hashWorker is what one goroutine hashes with.
 type hashWorker struct {
 	hash hash.Hash
-	buf  *[hashBuffer]byte
+	buf  []byte
+	done int64 // bytes that were read into buf, or into one before it
 	sum  [sha256.Size]byte
 }
 
-var hashBuffers = sync.Pool{New: func() any { return new([hashBuffer]byte) }}
+var hashWorkers = sync.Pool{New: func() any {
+	return &hashWorker{hash: sha256.New(), buf: make([]byte, firstBuffer)}
+}}
 
-func newHashWorker() *hashWorker {
-	return &hashWorker{hash: sha256.New(), buf: hashBuffers.Get().(*[hashBuffer]byte)}
-}
+func newHashWorker() *hashWorker { return hashWorkers.Get().(*hashWorker) }
 
-func (w *hashWorker) release() { hashBuffers.Put(w.buf) }
+func (w *hashWorker) release() { hashWorkers.Put(w) }
 
 // take hashes a file, or after an error only closes it.
 func (w *hashWorker) take(q *hashQueue, f hashFile) {
@@ -207,8 +211,11 @@ func (w *hashWorker) take(q *hashQueue, f hashFile) {
 // if it has fewer or more now. It leaves the file's own offset alone.
 func (w *hashWorker) read(q *hashQueue, f hashFile) error {
 	w.hash.Reset()
+	if w.done += f.file.Size; w.done >= worthBuffer && len(w.buf) < laterBuffer {
+		w.buf = make([]byte, laterBuffer)
+	}
 	for at := int64(0); ; {
-		n, err := f.in.ReadAt(w.buf[:], at)
+		n, err := f.in.ReadAt(w.buf, at)
 		w.hash.Write(w.buf[:n])
 		at += int64(n)
 		if at > f.file.Size || err == io.EOF && at < f.file.Size {
