@@ -33,6 +33,9 @@ func Extract(ctx context.Context, src *os.File, name string, dst *os.Root, o Opt
 		return nil, named(refuse("", RuleArchiveSize, "the file has %d bytes, at most %d are allowed", size, most), name, "")
 	}
 	c, err := sniff(src, size)
+	if err == nil {
+		err = checkOneFormat(src, size, c)
+	}
 	if err != nil {
 		return nil, named(err, name, "")
 	}

@@ -17,7 +17,7 @@ import (
 // fuzzSeeds returns every archive of this package's tests that is small.
 func fuzzSeeds() [][]byte {
 	var seeds [][]byte
-	for _, c := range slices.Concat(refusedTars(), refusedStreams(), refusedZips()) {
+	for _, c := range slices.Concat(refusedTars(), refusedStreams(), refusedZips(), polyglots()) {
 		if len(c.data) < 64<<10 {
 			seeds = append(seeds, c.data)
 		}

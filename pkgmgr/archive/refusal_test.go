@@ -2,12 +2,12 @@ package archive
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"hash/crc32"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,7 +95,12 @@ func refusedTars() []refused {
 		{"contiguous file", good().add('7', "b", "").done(), RuleSpecial, "b"},
 		{"GNU sparse file", good().add('S', "b", "", gnu()).done(), RuleSparse, "b"},
 		{"pax sparse file", good().pax("GNU.sparse.major", "1", "GNU.sparse.name", "b").file("c", "x").done(), RuleSparse, "c"},
+		{"Solaris sparse file", good().pax("SUN.holesdata", " 0 0 512").file("c", "x").done(), RuleSparse, "c"},
 		{"star sparse file", good().pax("SCHILY.realsize", "1000").file("c", "x").done(), RuleSparse, "c"},
+		{"part of a file", good().pax("GNU.volume.offset", "512").file("c", "x").done(), RuleUnsupported, "c"},
+		{"file type in a pax record", good().pax("SCHILY.filetype", "sparse").file("c", "x").done(), RuleUnsupported, "c"},
+		{"unknown pax record", good().pax("path", "d", "ACME.data", "1").file("c", "x").done(), RuleUnsupported, "d"},
+		{"unknown pax record in another case", good().pax("Mtime", "1").file("c", "x").done(), RuleUnsupported, "c"},
 		{"multi-volume", good().add('M', "b", "", gnu()).done(), RuleUnsupported, "b"},
 		{"Solaris extended header", good().add('X', "b", "").done(), RuleUnsupported, "b"},
 		{"set-user-id", good().file("b", "x", mode(0o4755)).done(), RuleMode, "b"},
@@ -141,6 +146,14 @@ func refusedTars() []refused {
 		{"directory with contents", good().add('5', "b", "x").done(), RuleDisagree, "b"},
 
 		{"checksum", flip(good().file("b", "x").done(), 1024), RuleCorrupt, ""},
+		{"GNU prefix", good().file("b", "x", gnu(), put(345, "p")).done(), RuleDisagree, "b"},
+		{"GNU prefix of a directory", good().add('5', "b", "", gnu(), put(345, "p")).done(), RuleDisagree, "b"},
+		{"GNU times in place of a prefix", good().file("b", "x", gnu(), put(345, "14717235410\x0014717235410\x00")).done(), RuleDisagree, "b"},
+		{"prefix cut at a mark", good().file("b", "x", put(345, starPrefix), put(508, "tar\x00")).done(), RuleUnsupported, starPrefix + "/b"},
+		{"blank size", good().file("b", "", put(124, strings.Repeat(" ", 12))).done(), RuleCorrupt, "b"},
+		{"no size", good().file("b", "", put(124, strings.Repeat("\x00", 12))).done(), RuleCorrupt, "b"},
+		{"no size of a directory", good().add('5', "b", "", put(124, strings.Repeat("\x00", 12))).done(), RuleCorrupt, "b"},
+		{"blank mode", good().file("b", "", put(100, strings.Repeat(" ", 8))).done(), RuleCorrupt, "b"},
 		{"size is no number", good().file("b", "x", put(124, "0000000000x\x00")).done(), RuleCorrupt, "b"},
 		{"negative size", good().file("b", "x", put(124, "-0000000001\x00")).done(), RuleCorrupt, "b"},
 		{"negative binary size", good().file("b", "x", put(124, strings.Repeat("\xff", 12))).done(), RuleCorrupt, "b"},
@@ -269,7 +282,6 @@ func refusedZips() []refused {
 	change := func(f func(e *zipped)) []byte { e := b; f(&e); return with(e) }
 	end := func(f func([]byte)) []byte { return zipFile{entries: []zipped{m}, end: f}.bytes() }
 	wide := func(f func([]byte)) []byte { return zipFile{entries: []zipped{m}, zip64: true, zip64end: f}.bytes() }
-	le := binary.LittleEndian
 	plain := zipOf(m)
 	one := len(zipOf(m)) - zipEndLen - zipCentralLen - len(m.name) // bytes of m's data and headers
 	return []refused{
@@ -379,7 +391,7 @@ func TestRefusals(t *testing.T) {
 			run(refused{"tar.zst: " + c.name, zstded(c.data), c.rule, c.entry})
 		}
 	}
-	for _, c := range append(refusedStreams(), refusedZips()...) {
+	for _, c := range slices.Concat(refusedStreams(), refusedZips(), polyglots()) {
 		run(c)
 	}
 	for _, r := range rules(t) {

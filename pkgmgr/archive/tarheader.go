@@ -36,9 +36,18 @@ func parseTarHeader(b *[tarBlock]byte) (tarHeader, error) {
 		if prefix != "" {
 			h.name = prefix + "/" + name
 		}
-	case "ustar  \x00": // GNU, which has other things in place of a prefix
+	case "ustar  \x00":
+		// GNU has times and a list of holes in place of a prefix, in a few kinds of
+		// archives; other readers put whatever stands there before the name.
+		if h.flag != 'S' && !isZero(b[345:500]) {
+			return h, refuse(name, RuleDisagree, "a GNU header has something in the place of the name's prefix, which some readers add to the name")
+		}
 	default:
 		return h, refuse(name, RuleUnsupported, "the header is neither ustar, pax nor GNU")
+	}
+	// One old form ends the prefix earlier and marks that here.
+	if !isZero(b[500:]) {
+		return h, refuse(h.name, RuleUnsupported, "the header does not end like one of ustar, pax or GNU")
 	}
 	if h.size, good = tarNumber(b[124:136]); !good {
 		return h, refuse(h.name, RuleCorrupt, "the header's size is not a number that can be")
@@ -63,7 +72,8 @@ func tarChecksum(b *[tarBlock]byte) int64 {
 }
 
 // tarNumber reads a field of octal digits between spaces and NULs, or GNU's
-// big-endian binary form. Negative numbers and those beyond 2^62 are none.
+// big-endian binary form. Negative numbers and those beyond 2^62 are none, and
+// neither is an empty field: some readers take it for zero, others refuse it.
 func tarNumber(b []byte) (int64, bool) {
 	var n int64
 	if b[0]&0x80 != 0 {
@@ -82,7 +92,7 @@ func tarNumber(b []byte) (int64, bool) {
 	// different readers.
 	digits := bytes.TrimRight(bytes.TrimLeft(b, " "), " \x00")
 	if len(digits) == 0 {
-		return 0, true
+		return 0, false
 	}
 	for _, c := range digits {
 		if c < '0' || c > '7' || n >= 1<<59 {
@@ -103,6 +113,7 @@ type paxRecords struct {
 	link      bool
 	sparse    string // the keyword that makes it sparse
 	privilege string // the keyword that sets file capabilities
+	foreign   string // the first keyword that is not known to be harmless
 
 	beyondComment string // the first keyword other than "comment"
 }
@@ -157,10 +168,31 @@ func (p *paxRecords) set(key, value string) error {
 		p.link = true
 	case key == "hdrcharset" && value != "ISO-IR 10646 2000 UTF-8":
 		return refuse(p.path, RuleEncoding, "a pax header's text is in the character set %q", abbreviate(value))
-	case strings.HasPrefix(key, "GNU.sparse."), key == "SCHILY.realsize":
+	case strings.HasPrefix(key, "GNU.sparse."), key == "SCHILY.realsize", key == "SUN.holesdata":
 		p.sparse = abbreviate(key)
 	case strings.HasSuffix(key, ".xattr.security.capability"):
-		p.privilege = key
+		p.privilege = abbreviate(key)
+	case !harmless(key) && p.foreign == "":
+		p.foreign = abbreviate(key)
 	}
 	return nil
+}
+
+// harmless reports whether a pax record says nothing about an entry's name,
+// kind, size or data, to any reader. Of one that is not known here nobody can
+// tell: vendors have records for the parts of a file, its holes and its type.
+func harmless(key string) bool {
+	switch key {
+	case "atime", "ctime", "mtime", "uid", "gid", "uname", "gname", "comment", "hdrcharset",
+		"SCHILY.dev", "SCHILY.ino", "SCHILY.nlink", "SCHILY.devmajor", "SCHILY.devminor", "SCHILY.fflags",
+		"LIBARCHIVE.creationtime", "RHT.security.selinux", "SUN.devmajor", "SUN.devminor",
+		"MSWINDOWS.fileattr", "MSWINDOWS.rawsd":
+		return true
+	}
+	for _, prefix := range [...]string{"SCHILY.xattr.", "SCHILY.acl.", "LIBARCHIVE.xattr."} {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
 }

@@ -165,6 +165,9 @@ func (t *tarReader) entry(h tarHeader, ext *extended) (tarEntry, error) {
 		if p.sparse != "" {
 			return e, refuse(e.name, RuleSparse, "the pax record %q makes it a file with holes", p.sparse)
 		}
+		if p.foreign != "" {
+			return e, refuse(e.name, RuleUnsupported, "the pax record %q is not known, and may change where its data lie", p.foreign)
+		}
 		if p.privilege != "" {
 			return e, refuse(e.name, RuleMode, "the pax record %q gives it privileges", p.privilege)
 		}

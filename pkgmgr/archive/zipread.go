@@ -18,6 +18,8 @@ const (
 	zip64LocatorSig = 0x07064b50
 	zipDataSig      = 0x08074b50
 
+	zipEndMagic = "PK\x05\x06" // zipEndSig as it stands in a file
+
 	zipLocalLen     = 30
 	zipCentralLen   = 46
 	zipEndLen       = 22
@@ -152,7 +154,7 @@ func readZipEnd(src io.ReaderAt, size int64) (zipEnd, error) {
 // findZipEnd returns the offset of the end record in a file's tail. It is the
 // last one, its comment reaches exactly to the file's end, and no other does.
 func findZipEnd(tail []byte) (int, error) {
-	sig := []byte("PK\x05\x06")
+	sig := []byte(zipEndMagic)
 	reach := func(at int) int {
 		if at+zipEndLen > len(tail) {
 			return len(tail) + 1
