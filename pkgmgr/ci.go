@@ -155,8 +155,9 @@ func (h *Home) installLocked(ctx context.Context, lock *Lock, e lockfile.Plugin,
 	o.Archive, o.Source = want.Archive, h.lockedSource(lock, e, at)
 	out, err := h.Install(ctx, at.path, o)
 	var damaged *Integrity
-	if at.store && errors.As(err, &damaged) {
-		// The store's copy is not what its name says; the source may still be.
+	if at.store && (errors.As(err, &damaged) || errors.As(err, new(*NotFound)) || errors.Is(err, fs.ErrNotExist)) {
+		// The store's copy is not what its name says, or was collected at this moment;
+		// the source may still be good.
 		source, serr := h.locate(lock.Root, e, key, "")
 		if serr != nil {
 			return nil, err

@@ -84,7 +84,18 @@ func keepPlatforms(f *lockfile.File, e lockfile.Plugin) lockfile.Plugin {
 	return e
 }
 
+// pinEntry makes the lock entry of a package. One that is removed or replaced while
+// its archive is being made is looked for again.
 func (h *Home) pinEntry(ctx context.Context, p *project.Project, ref Ref) (lockfile.Plugin, error) {
+	for try := 1; ; try++ {
+		e, err := h.pinOnce(ctx, p, ref)
+		if !errors.Is(err, fs.ErrNotExist) || try == rehashTries {
+			return e, err
+		}
+	}
+}
+
+func (h *Home) pinOnce(ctx context.Context, p *project.Project, ref Ref) (lockfile.Plugin, error) {
 	var none lockfile.Plugin
 	sel, c, where, err := h.surveyed(ctx, ref, nil)
 	if err != nil {

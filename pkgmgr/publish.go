@@ -18,22 +18,9 @@ func (h *Home) pluginPath(dirName string) string      { return h.join(pluginsDir
 // What takes long, links and the one sync, is done before the lock is taken; what
 // was decided for it is decided again under the lock.
 func (h *Home) commit(ctx context.Context, s *staged, rec state.Install, o InstallOptions) (*Installed, error) {
-	// A fault that is found without the lock may be another command's change in
-	// progress. It counts only if it is found under the lock, too.
-	early, err := h.plan(ctx, rec, o.Default)
-	if err == nil {
-		if o.DryRun {
-			return &early.Installed, nil
-		}
-		if !early.Unchanged {
-			if err := h.prepare(s.stage, early); err != nil {
-				return nil, err
-			}
-		} else if kept, err := h.archiveKept(ctx, rec, o); err != nil || kept {
-			return &early.Installed, err
-		}
-	} else {
-		early = nil
+	early, done := h.planEarly(ctx, s, rec, o)
+	if done {
+		return &early.Installed, nil
 	}
 	unlock, err := h.lockMutations(ctx)
 	if err != nil {
@@ -50,7 +37,7 @@ func (h *Home) commit(ctx context.Context, s *staged, rec state.Install, o Insta
 	if p.Unchanged {
 		return &p.Installed, h.keepArchive(ctx, s, rec, o)
 	}
-	if !p.fits(early) {
+	if !p.fits(early) || !h.linksFit(s.stage, p) {
 		if err := h.prepare(s.stage, p); err != nil {
 			return nil, err
 		}
@@ -59,6 +46,34 @@ func (h *Home) commit(ctx context.Context, s *staged, rec state.Install, o Insta
 		return nil, err
 	}
 	return &p.Installed, nil
+}
+
+// planEarly decides without the lock and makes ready what that asks for. done says
+// that there is nothing to do under the lock. What fails here, or is found to be at
+// fault, may be another command's change in progress: a tree that is removed while
+// it is being linked. It counts only if it is found under the lock, too, and the
+// plan is nil.
+func (h *Home) planEarly(ctx context.Context, s *staged, rec state.Install, o InstallOptions) (early *plan, done bool) {
+	early, err := h.plan(ctx, rec, o.Default)
+	switch {
+	case err != nil:
+		return nil, false
+	case o.DryRun:
+		return early, true
+	case early.Unchanged:
+		kept, err := h.archiveKept(ctx, rec, o)
+		return early, err == nil && kept
+	case h.prepare(s.stage, early) != nil:
+		return nil, false
+	}
+	return early, false
+}
+
+// linksFit reports whether the default that was made ready early is what the store
+// holds now. One that was linked from the store's tree may be linked from a tree that
+// another command has replaced since, because it was altered.
+func (h *Home) linksFit(s *stage, p *plan) bool {
+	return !p.inStore || !p.Default || sameInodes(h.storePath(p.Package), s.join("default"))
 }
 
 func installedOf(p *plan) *Installed {

@@ -3,6 +3,7 @@ package pkgmgr
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -279,8 +280,7 @@ func (h *Home) filesOf(ctx context.Context, in state.Install) ([]digest.File, er
 		return nil, nil
 	}
 	s, err := h.readSource(ctx, h.archivePath(in.Archive), in.Archive)
-	var damaged *Integrity
-	if errors.As(err, &damaged) {
+	if errors.As(err, new(*Integrity)) || errors.As(err, new(*NotFound)) || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
