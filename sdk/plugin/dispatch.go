@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/internal/strict"
 )
@@ -26,7 +28,7 @@ func (s *server) dispatch(ctx context.Context, r request) (any, *Error) {
 		if fault := params(r.params); fault != nil {
 			return nil, fault
 		}
-		return call(s, r.method, func() (HealthResult, error) { return s.handler.Health(ctx) }, validHealth)
+		return call(s, r.method, healthGrace, func() (HealthResult, error) { return s.handler.Health(ctx) }, validHealth)
 	case MethodInspect:
 		if fault := s.allowed(CapabilityInspect); fault != nil {
 			return nil, fault
@@ -38,7 +40,7 @@ func (s *server) dispatch(ctx context.Context, r request) (any, *Error) {
 		if fault := s.mayHaveRoot(q.Project); fault != nil {
 			return nil, fault
 		}
-		return call(s, r.method, func() (InspectResult, error) { return s.handler.(Inspector).Inspect(ctx, q) }, validInspect)
+		return call(s, r.method, 0, func() (InspectResult, error) { return s.handler.(Inspector).Inspect(ctx, q) }, validInspect)
 	case MethodOperate:
 		if fault := s.allowed(CapabilityOperate); fault != nil {
 			return nil, fault
@@ -53,7 +55,7 @@ func (s *server) dispatch(ctx context.Context, r request) (any, *Error) {
 		if fault := s.mayHaveRoot(q.Project); fault != nil {
 			return nil, fault
 		}
-		return call(s, r.method, func() (OperateResult, error) { return s.handler.(Operator).Operate(ctx, q) }, validOperate)
+		return call(s, r.method, 0, func() (OperateResult, error) { return s.handler.(Operator).Operate(ctx, q) }, validOperate)
 	}
 	return nil, bounded(CodeUnknownMethod, "unknown method "+strict.Quote(r.method))
 }
@@ -134,12 +136,39 @@ func projectField(p *Project) strict.Field {
 	})
 }
 
-// call runs one handler method and checks what it returns. The goroutine of its
-// own keeps a handler that ends its goroutine from ending the connection.
-func call[T any](s *server, method string, run func() (T, error), valid func(T) (T, error)) (any, *Error) {
+// healthGrace is how long an answer about health may take before it is watched:
+// mostly it is there at once, and the two goroutines cost more than it does.
+const healthGrace = 10 * time.Millisecond
+
+// soon reports whether done is closed within the grace. Where it is closed at once,
+// which yielding finds out, no timer is set.
+func soon(done <-chan struct{}, grace time.Duration) bool {
+	for range 2 {
+		runtime.Gosched()
+		select {
+		case <-done:
+			return true
+		default:
+		}
+	}
+	select {
+	case <-done:
+		return true
+	case <-time.After(grace):
+		return false
+	}
+}
+
+// call runs one handler method and checks what it returns. After the grace the
+// call is watched; without one it is from its beginning. The goroutine of its own
+// keeps a handler that ends its goroutine from ending the connection.
+func call[T any](s *server, method string, grace time.Duration, run func() (T, error), valid func(T) (T, error)) (any, *Error) {
 	var result T
 	fault := bounded(CodeInternal, "the handler failed")
 	done := make(chan struct{})
+	if grace == 0 {
+		s.watch()
+	}
 	go func() {
 		defer close(done)
 		defer func() {
@@ -158,6 +187,9 @@ func call[T any](s *server, method string, run func() (T, error), valid func(T) 
 		}
 		result, fault = got, nil
 	}()
+	if grace > 0 && !soon(done, grace) {
+		s.watch()
+	}
 	<-done
 	if fault != nil {
 		return nil, fault

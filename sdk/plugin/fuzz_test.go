@@ -35,7 +35,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Fatalf("only %d seeds", seeds)
 	}
 	f.Fuzz(func(t *testing.T, text []byte, initialized bool) {
-		s := &server{manifest: sample(), handler: work{}, log: io.Discard, initialized: initialized}
+		s := &server{manifest: sample(), handler: work{}, log: io.Discard, watch: func() {}, initialized: initialized}
 		if initialized {
 			s.grants = sample().RequestedScopes
 		}

@@ -12,6 +12,7 @@ import (
 // The context of a call is cancelled when the host closes standard input or the
 // process is asked to terminate. A handler should then stop soon, put right
 // what it left half done and return; after 3 seconds the host ends the process.
+// That of Health is so from the tenth millisecond on.
 // Calls never overlap. A handler must not use standard input or output.
 //
 // An error becomes an error response: an *Error as it is, any other error as an

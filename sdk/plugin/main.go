@@ -28,9 +28,15 @@ func serveStdio(m Manifest, h Handler) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return Serve(ctx, in, out, m, h)
+	return serve(context.Background(), in, out, os.Stderr, m, h, interrupts)
+}
+
+// interrupts calls cancel when the process is asked to terminate. Until then that
+// ends the process at once, as it should while nothing is under way.
+func interrupts(cancel context.CancelCauseFunc) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	go func() { cancel(fmt.Errorf("stopped by the signal: %v", <-asked)) }()
 }
 
 // takeStdio returns the two ends of the protocol after it put something

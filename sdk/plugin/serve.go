@@ -26,58 +26,48 @@ var ErrInputClosed = errors.New("the host closed standard input")
 // fails, or if ctx is cancelled. A call that is running then is waited for; a
 // read from in that is blocked is left behind.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, m Manifest, h Handler) error {
-	return serve(ctx, in, out, os.Stderr, m, h)
+	return serve(ctx, in, out, os.Stderr, m, h, nil)
 }
 
-func serve(ctx context.Context, in io.Reader, out, log io.Writer, m Manifest, h Handler) error {
+// serve is Serve. interrupts, if not nil, is called once, before the first call
+// that is watched, with what cancels the connection.
+func serve(ctx context.Context, in io.Reader, out, log io.Writer, m Manifest, h Handler, interrupts func(context.CancelCauseFunc)) error {
 	if err := m.Validate(); err != nil {
 		return err
 	}
 	if err := implements(m, h); err != nil {
 		return err
 	}
-	s := &server{manifest: m, handler: h, log: log}
-	calls, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	requests, end := make(chan lines.Line), make(chan error, 1)
-	go func() {
-		end <- readLines(ctx, in, requests)
-		cancel(ErrInputClosed)
-		close(requests)
-	}()
+	connection, interrupt := context.WithCancelCause(ctx)
+	defer interrupt(nil)
+	calls, cancel := context.WithCancelCause(connection)
+	requests := newRequests(in, func() { cancel(ErrInputClosed) })
+	endless := ctx.Done() == nil // nothing but the input can end the connection
+	s := &server{manifest: m, handler: h, log: log, watch: func() {
+		requests.ahead()
+		if interrupts != nil {
+			interrupts(interrupt)
+			interrupts, endless = nil, false
+		}
+	}}
 	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case l, open := <-requests:
-			if !open {
-				if err := <-end; err != nil {
-					return fmt.Errorf("read request: %w", err)
-				}
-				return nil
-			}
-			if _, err := out.Write(s.answer(calls, l)); err != nil {
-				return fmt.Errorf("write response: %w", err)
-			}
+		var l lines.Line
+		var err error
+		if endless {
+			l, err = requests.take()
+		} else {
+			l, err = requests.wait(connection)
 		}
-	}
-}
-
-// readLines sends every line of in to out. It returns nil at the end of in.
-func readLines(ctx context.Context, in io.Reader, out chan<- lines.Line) error {
-	r := lines.NewReader(in, MaxMessageBytes)
-	for {
-		l, err := r.Next()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
+		case connection.Err() != nil:
+			return context.Cause(connection)
+		case err != nil:
+			return fmt.Errorf("read request: %w", err)
 		}
-		if err != nil {
-			return err
-		}
-		select {
-		case out <- l:
-		case <-ctx.Done():
-			return nil
+		if _, err := out.Write(s.answer(calls, l)); err != nil {
+			return fmt.Errorf("write response: %w", err)
 		}
 	}
 }
@@ -87,6 +77,7 @@ type server struct {
 	manifest    Manifest
 	handler     Handler
 	log         io.Writer
+	watch       func() // from now on the call's context ends with the input and with signals
 	initialized bool
 	grants      []Scope
 }
@@ -132,7 +123,7 @@ func (s *server) encode(id json.RawMessage, result any, fault *Error) []byte {
 		}
 		fault = bounded(CodeInternal, "the handler returned an invalid result: "+err.Error())
 	}
-	text, err := json.Marshal(response{JSONRPC: "2.0", ID: id, Error: fault})
+	text, err := json.Marshal(failure{JSONRPC: "2.0", ID: id, Error: fault})
 	if err != nil {
 		panic(err) // an id that was read and a string: nothing here can fail
 	}
@@ -145,10 +136,9 @@ func encodeResult(id json.RawMessage, result any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(response{JSONRPC: "2.0", ID: id, Result: raw})
-	if err != nil {
-		return nil, err
-	}
+	text := make([]byte, 0, len(raw)+len(id)+64)
+	text = append(append(text, `{"jsonrpc":"2.0","id":`...), id...)
+	text = append(append(append(text, `,"result":`...), raw...), '}')
 	if len(text) > MaxMessageBytes {
 		return nil, fmt.Errorf("a response of %d bytes, more than %d", len(text), MaxMessageBytes)
 	}

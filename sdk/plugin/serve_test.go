@@ -68,7 +68,7 @@ type answer struct {
 func exchange(t *testing.T, h Handler, input string) ([]answer, string) {
 	t.Helper()
 	var out, log bytes.Buffer
-	if err := serve(context.Background(), strings.NewReader(initializeLine+input), &out, &log, sample(), h); err != nil {
+	if err := serve(context.Background(), strings.NewReader(initializeLine+input), &out, &log, sample(), h, nil); err != nil {
 		t.Fatal(err)
 	}
 	var answers []answer
@@ -306,6 +306,40 @@ func TestInputClosedCancels(t *testing.T) {
 	}
 	if want := `"error":{"code":-32000,"message":"` + ErrInputClosed.Error() + `"}`; !strings.Contains(out.String(), want) {
 		t.Errorf("answers %s, want %s", out.String(), want)
+	}
+}
+
+// TestSlowHealthIsWatched holds that an answer about health that takes its time is
+// cancelled with the input as any other call is.
+func TestSlowHealthIsWatched(t *testing.T) {
+	in, host := io.Pipe()
+	started := make(chan struct{})
+	h := work{health: func(ctx context.Context) (HealthResult, error) {
+		close(started)
+		<-ctx.Done()
+		return HealthResult{}, context.Cause(ctx)
+	}}
+	var out bytes.Buffer
+	served := make(chan error)
+	go func() { served <- Serve(context.Background(), in, &out, sample(), h) }()
+	io.WriteString(host, initializeLine+healthLine)
+	<-started
+	host.Close()
+	if err := <-served; err != nil || !strings.Contains(out.String(), ErrInputClosed.Error()) {
+		t.Fatalf("served: %v, answers %s", err, out.String())
+	}
+}
+
+// TestRequestsAreReadInOrder holds that lines read beside a call and between calls
+// are answered in the order in which they came.
+func TestRequestsAreReadInOrder(t *testing.T) {
+	answers, _ := exchange(t, work{}, operateLine+healthLine+inspectLine+healthLine+operateLine+operateLine)
+	var ids []string
+	for _, a := range answers {
+		ids = append(ids, string(a.ID))
+	}
+	if got := strings.Join(ids, ""); got != "232322" {
+		t.Errorf("answered %s", got)
 	}
 }
 

@@ -112,9 +112,8 @@ type request struct {
 	params json.RawMessage // nil if absent
 }
 
-type response struct {
+type failure struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
-	Result  json.RawMessage `json:"result,omitempty"`
-	Error   *Error          `json:"error,omitempty"`
+	Error   *Error          `json:"error"`
 }

@@ -91,6 +91,9 @@ func indexOf(fields []Field, name string) int {
 	return -1
 }
 
+// usual is room for the members of most objects of the protocol.
+const usual = 12
+
 // A Member is one name of an object with its value as written.
 type Member struct {
 	Name  string
@@ -103,7 +106,7 @@ func Members(value []byte) ([]Member, error) {
 	if !s.at('{') {
 		return nil, wrong("must be an object")
 	}
-	var members []Member
+	members := make([]Member, 0, usual)
 	err := s.object(func(name string, v []byte) { members = append(members, Member{Name: name, Value: v}) })
 	return members, err
 }
@@ -115,7 +118,7 @@ func List(element func(value []byte) error) func([]byte) error {
 		if !s.at('[') {
 			return wrong("must be an array")
 		}
-		var elements [][]byte
+		elements := make([][]byte, 0, usual)
 		if err := s.array(func(v []byte) { elements = append(elements, v) }); err != nil {
 			return err
 		}

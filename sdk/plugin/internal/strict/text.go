@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// names is a set of member names: a slice while small, then a map, so that an
-// object of 100,000 members costs linear time.
+// names is a set of member names: an array while small, which costs no memory of
+// its own, then a map, so that an object of 100,000 members costs linear time.
 type names struct {
-	few  []string
+	few  [16]string
+	n    int
 	many map[string]struct{}
 }
 
@@ -22,13 +23,13 @@ func (n *names) add(name string) bool {
 		n.many[name] = struct{}{}
 		return true
 	}
-	for _, have := range n.few {
+	for _, have := range n.few[:n.n] {
 		if have == name {
 			return false
 		}
 	}
-	n.few = append(n.few, name)
-	if len(n.few) == 16 {
+	n.few[n.n] = name
+	if n.n++; n.n == len(n.few) {
 		n.many = make(map[string]struct{}, 64)
 		for _, have := range n.few {
 			n.many[have] = struct{}{}
