@@ -155,11 +155,20 @@ func (r *running) cause(why pkgmgr.StopReason) error {
 	if why != pkgmgr.StopRevoked {
 		return pkgmgr.ErrCancelled
 	}
-	if err := r.approval.NotRevoked(); err != nil {
-		return err
+	// What a request to stop was about is not part of it. Where no denial tells, it is
+	// this package.
+	m := r.approval.Manifest
+	denial := pkgmgr.Denial{Digest: r.approval.Package, Reason: "a revocation that was lifted since ended the call"}
+	var revoked *pkgmgr.Revoked
+	if err := r.approval.NotRevoked(); errors.As(err, &revoked) {
+		denial = revoked.Denial
+	} else if err != nil {
+		denial.Reason = "a revocation ended the call; the list of them cannot be read: " + err.Error()
 	}
-	return &pkgmgr.Revoked{ID: r.approval.Manifest.ID, Version: r.approval.Manifest.Version, Package: r.approval.Package,
-		Denial: pkgmgr.Denial{Digest: r.approval.Package, Reason: "revoked while it was running"}}
+	if denial.Reason == "" { // a list written by hand
+		denial.Reason = "no reason is recorded"
+	}
+	return &pkgmgr.Revoked{ID: m.ID, Version: m.Version, Package: r.approval.Package, Denial: denial}
 }
 
 // watch sees a stop from outside: it closes the plugin's stdin, gives it the grace

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -234,6 +235,75 @@ func TestRevokeWhileRunning(t *testing.T) {
 		w.must(err)
 		w.work()
 		w.approve(allScopes...)
+	}
+}
+
+// TestRevocationIsNamed holds that a call which a revocation ended says which one and
+// why, however the revocation was spelt, and also when by then it cannot be read or is
+// no longer there.
+func TestRevocationIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, allScopes...)
+	ctx := t.Context()
+	w.makeGate()
+	denials := filepath.Join(w.data, "revocations", "local.json")
+	request := func(denials func() error) func() error { // to stop, by itself
+		return func() error {
+			if err := denials(); err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(w.data, "running", w.newest().ID+".revoke"), nil, 0o600)
+		}
+	}
+	write := func(text string) func() error {
+		return request(func() error {
+			if err := os.MkdirAll(filepath.Dir(denials), 0o700); err != nil {
+				return err
+			}
+			return os.WriteFile(denials, []byte(text), 0o600)
+		})
+	}
+	revoke := func(d pkgmgr.Denial) func() error {
+		return func() error { _, err := w.home.Revoke(ctx, d); return err }
+	}
+	pkg := string(w.pkg)
+	for _, c := range []struct {
+		name            string
+		revoke          func() error
+		subject, reason string
+	}{
+		{"digest", revoke(pkgmgr.Denial{Digest: w.pkg, Reason: "leaks"}), pkg, "leaks"},
+		{"id", revoke(pkgmgr.Denial{PluginID: "sample", Reason: "leaks"}), "sample", "leaks"},
+		{"range", revoke(pkgmgr.Denial{PluginID: "sample", Range: "<2", Reason: "leaks"}), "sample@<2", "leaks"},
+		{"lifted since", request(func() error { return nil }), pkg, "lifted since"},
+		{"unreadable", write("?"), pkg, "cannot be read"},
+		{"without a reason", write(`{"version":1,"denials":[{"pluginId":"sample","reason":"","at":"2024-01-01T00:00:00Z"}]}`), "sample", "no reason is recorded"},
+	} {
+		w.work(gate)
+		p := w.begin(operation("", "{}"))
+		w.awaitReached()
+		w.must(c.revoke())
+		_, err := p.wait()
+		if c.name == "unreadable" {
+			w.must(os.Remove(denials))
+		}
+		var revoked *pkgmgr.Revoked
+		if !errors.As(err, &revoked) || !errors.Is(err, runtime.ErrInterrupted) {
+			t.Errorf("%s: %v", c.name, err)
+		} else if d := revoked.Denial; d.Subject() != c.subject || !strings.Contains(d.Reason, c.reason) ||
+			!strings.Contains(err.Error(), "("+c.subject+"): ") || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		w.wantCancelled(w.newest().ID, "revoked")
+		w.told()
+		w.work()
+		if c.name == "unreadable" {
+			continue
+		}
+		if _, err := w.home.Unrevoke(ctx, c.subject); err != nil && c.name != "lifted since" {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		w.must(w.restore())
 	}
 }
 
