@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,14 +91,20 @@ func TestOutcomes(t *testing.T) {
 		{nil, state.Succeeded, state.EffectCommitted, "replay"},
 		{[]string{"fail"}, state.Failed, state.EffectUnknown, "replay"},
 		{[]string{"partial"}, state.PartiallySucceeded, state.EffectPartial, "replay"},
-		{[]string{"refuse=-32602"}, state.Failed, state.EffectNone, "rerun"},
-		{[]string{"refuse=-32003"}, state.Failed, state.EffectNone, "rerun"},
 		{[]string{"refuse=-32000"}, state.Failed, state.EffectUnknown, "refuse"},
+		{[]string{"refuse=-32602"}, state.Failed, state.EffectUnknown, "refuse"},
+		{[]string{"refuse=-32003"}, state.Failed, state.EffectUnknown, "refuse"},
+		{[]string{"refuse=-32602", "late"}, state.Failed, state.EffectUnknown, "refuse"},
+		{[]string{"refuse=-32003", "late"}, state.Failed, state.EffectUnknown, "refuse"},
+		{[]string{"instead", "error-method"}, state.Failed, state.EffectNone, "rerun"},
+		{[]string{"instead", "error-state"}, state.Failed, state.EffectNone, "rerun"},
 		{[]string{"crash"}, state.Failed, state.EffectUnknown, "refuse"},
 	} {
 		name := fmt.Sprint(c.options)
 		key := fmt.Sprint("key-", i)
-		w.work(c.options...)
+		if w.work(c.options...); slices.Contains(c.options, "instead") {
+			w.behave(c.options[1])
+		}
 		before := len(w.effects())
 		first, err := w.run(operation(key, `{"a":1}`))
 		op := w.newest()

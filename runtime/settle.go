@@ -278,15 +278,16 @@ func blames(fault error) bool {
 	return true
 }
 
-// refused reports whether the plugin answered that it did not even begin.
+// refused reports whether the plugin answered that it did not even begin. Bad params
+// and a missing grant are no such answers: the protocol lets a plugin give them while it
+// works, too, on finding that it cannot take the input or lacks a scope.
 func refused(fault error) bool {
 	var failed *Failed
 	if !errors.As(fault, &failed) || failed.Fault.RPC == nil {
 		return false
 	}
 	switch failed.Fault.RPC.Code {
-	case plugin.CodeMalformed, plugin.CodeUnknownMethod, plugin.CodeBadParams, plugin.CodeProtocolMismatch,
-		plugin.CodeState, plugin.CodeNotGranted:
+	case plugin.CodeMalformed, plugin.CodeUnknownMethod, plugin.CodeProtocolMismatch, plugin.CodeState:
 		return true
 	}
 	return false

@@ -31,7 +31,8 @@ const workerFlag = "-worker"
 //	stubborn   it does not let a cancelled context end the wait; one that does leaves
 //	           the file "told"
 //	fail       an operation answers "failed"; partial likewise; crash: it ends instead
-//	refuse=N   an operation answers with the error code N, before any effect
+//	refuse=N   an operation answers with the error code N, before any effect; with
+//	           late, after its effect
 //	stderr=N   it writes N numbered lines, with a secret, before it answers
 //	environ    its facts are its environment, too
 //	unhealthy  it calls itself unhealthy
@@ -155,10 +156,10 @@ func (k worker) Inspect(ctx context.Context, r plugin.InspectRequest) (plugin.In
 
 func (k worker) Operate(ctx context.Context, r plugin.OperateRequest) (plugin.OperateResult, error) {
 	k.log()
-	if code, ok := k.options["refuse"]; ok {
-		e := &plugin.Error{Message: "not today"}
-		fmt.Sscan(code, &e.Code)
-		return plugin.OperateResult{}, e
+	refusal, refuses := &plugin.Error{Message: "not today"}, k.has("refuse")
+	fmt.Sscan(k.options["refuse"], &refusal.Code)
+	if refuses && !k.has("late") {
+		return plugin.OperateResult{}, refusal
 	}
 	f, err := os.OpenFile(filepath.Join(k.dir, "effects"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -166,6 +167,9 @@ func (k worker) Operate(ctx context.Context, r plugin.OperateRequest) (plugin.Op
 	}
 	fmt.Fprintf(f, "%s %s\n", r.Action, r.Input)
 	f.Close()
+	if refuses {
+		return plugin.OperateResult{}, refusal
+	}
 	if err := k.pass(ctx); err != nil {
 		return plugin.OperateResult{}, err
 	}

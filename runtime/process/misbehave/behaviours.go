@@ -69,6 +69,8 @@ var behaviours = map[string]behaviour{
 	"bad-time":          edit(func(s string) string { return withResult(s, `{"status":"healthy","checkedAt":"2024-02-30 00:00"}`) }),
 	"error-result":      edit(func(s string) string { return withError(s, -32000, "cannot do that") }),
 	"error-scope":       edit(func(s string) string { return withError(s, -32003, "scope not granted") }),
+	"error-method":      edit(func(s string) string { return withError(s, -32601, "unknown method") }),
+	"error-state":       edit(func(s string) string { return withError(s, -32002, "not initialized") }),
 	"error-init":        {initialize: func(_ *plugin, a answer) { raw(withError(a.text(), -32603, "cannot start") + "\n") }},
 	"error-protocol":    {initialize: func(_ *plugin, a answer) { raw(withError(a.text(), -32001, "unsupported") + "\n") }},
 	"secret-in-output":  edit(func(string) string { return "password=hunter2-canary" }),
