@@ -50,7 +50,7 @@ func run(runs int, only string) (missed int, err error) {
 			return 0, err
 		}
 		rows = append(rows, r)
-		if r.ratio > r.limit {
+		if r.missed() {
 			missed++
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,7 +23,7 @@ func (w *world) pairs(runs int, want func(string) bool) ([]pair, error) {
 		name string
 		make func(runs int) (pair, error)
 	}{
-		{"run", w.run}, {"run-100", w.runAmongMany}, {"call", w.call}, {"go-plugin", w.goPlugin},
+		{"run", w.run}, {"run-100", w.runAmongMany}, {"call", w.call}, {"go-plugin", w.goPlugin}, {"go-plugin-unchecked", w.goPluginUnchecked},
 		{"list", w.list}, {"install", w.install}, {"verify", w.verify},
 	} {
 		if !want(p.name) {
@@ -80,18 +81,35 @@ func (w *world) call(runs int) (pair, error) {
 		ours: ours, other: func() error { return bareCall(w.plugin) }}, err
 }
 
+// goPlugin compares like with like: both sides compare the executable's SHA-256 with
+// the one that was reviewed before they start it.
 func (w *world) goPlugin(runs int) (pair, error) {
 	ours, err := w.inProcess("go-plugin")
+	if err != nil {
+		return pair{}, err
+	}
+	program, err := os.ReadFile(w.grpc)
+	sum := sha256.Sum256(program)
 	return pair{runs: runs * 4, limit: 0.35, ourUse: "supervised call in process, with hashing and record",
-		vs: "go-plugin: start, one call, kill", ours: ours, other: func() error { return grpcCall(w.grpc) }}, err
+		vs: "go-plugin with its checksum: start, one call, kill", ours: ours,
+		other: func() error { return grpcCall(w.grpc, &goplugin.SecureConfig{Checksum: sum[:], Hash: sha256.New()}) }}, err
 }
 
-func grpcCall(path string) error {
+// goPluginUnchecked is go-plugin as it is without the check. Nothing is promised.
+func (w *world) goPluginUnchecked(runs int) (pair, error) {
+	ours, err := w.inProcess("go-plugin-unchecked")
+	return pair{runs: runs * 4, ourUse: "supervised call in process, with hashing and record",
+		vs: "go-plugin that checks nothing: start, one call, kill", ours: ours,
+		other: func() error { return grpcCall(w.grpc, nil) }}, err
+}
+
+func grpcCall(path string, check *goplugin.SecureConfig) error {
 	client := goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  goplugin.HandshakeConfig{ProtocolVersion: 1, MagicCookieKey: "BENCH_PLUGIN", MagicCookieValue: "1"},
 		Plugins:          goplugin.PluginSet{},
 		Cmd:              exec.Command(path),
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
+		SecureConfig:     check,
 		Logger:           hclog.NewNullLogger(),
 	})
 	defer client.Kill()
