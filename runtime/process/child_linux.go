@@ -41,10 +41,21 @@ var becomeSubreaper = sync.OnceFunc(func() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 })
 
+// closeToChildren keeps a child, which runs as the same user, from this process's
+// memory, environment and open files: without it /proc and ptrace would give it all of
+// them. A child can be read again once it has executed its own program. What this
+// process reads of itself stays readable to it: /proc/self/fd to its own threads, the
+// list of children to everybody. A process with CAP_SYS_PTRACE, as root's, is not kept
+// from anything.
+var closeToChildren = sync.OnceFunc(func() {
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+})
+
 // start runs on a goroutine that stays locked to its thread until the child
 // has been reaped.
 func (h *handle) start(spec Spec, byPath bool, p *pipes) error {
 	becomeSubreaper()
+	closeToChildren()
 	path := spec.Path
 	if !byPath {
 		// The descriptor is closed on exec, after the kernel has opened the inode.

@@ -14,7 +14,9 @@
 // decision about trust, never uses a shell or a search path, never inherits
 // this process's environment, and never blocks a child that writes to stderr.
 //
-// Start makes the whole process a child subreaper for its remaining life.
+// Start makes the whole process a child subreaper for its remaining life, and on
+// Linux closes its memory, environment and descriptors to other processes of the
+// same user: a debugger cannot attach any more, and no core is dumped.
 // Programs that use this package must not wait for arbitrary children
 // (wait4(-1)); children that they start themselves are left alone, unless they
 // put one into a process group of its own in the very moment of a Start.

@@ -235,6 +235,8 @@ func helperMain() {
 	switch os.Args[2] {
 	case "wait": // until stdin closes
 		os.Stdin.Read(make([]byte, 1))
+	case "spy":
+		spy(os.Getppid())
 	case "supervisor": // starts a call and is killed in the middle of it
 		supervisor(os.Args[3], os.Args[4], os.Args[5:])
 	}
@@ -435,7 +437,7 @@ func TestUnprivileged(t *testing.T) {
 	if err := os.Chmod(program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "-test.run", "^(TestNothingSurvives|TestSupervisorKilled|TestParallelCalls|TestOpenedFileRuns)$")
+	cmd := exec.Command(program, "-test.v", "-test.run", "^(TestNothingSurvives|TestSupervisorKilled|TestParallelCalls|TestOpenedFileRuns|TestClosedToChildren|TestNested)$")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -443,7 +445,7 @@ func TestUnprivileged(t *testing.T) {
 	if errors.Is(err, syscall.EPERM) {
 		t.Skip("cannot become another user: ", err)
 	}
-	if err != nil || !bytes.Contains(out, []byte("PASS")) {
+	if err != nil || !bytes.Contains(out, []byte("--- PASS: TestClosedToChildren")) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
