@@ -146,8 +146,11 @@ func (h *Home) installLocked(ctx context.Context, lock *Lock, e lockfile.Plugin,
 	}
 	at, err := h.locate(lock.Root, e, key, want.Archive)
 	if in != nil && (errors.As(err, new(*NotFound)) || errors.As(err, new(*NoSource))) {
-		return nil, &Drift{Lock: lock.Path, ID: e.ID, What: DriftArchive, Wanted: string(want.Archive),
-			Found: cmp.Or(string(in.Archive), "the same files, installed from a directory")}
+		found := string(in.Archive)
+		if in.Archive == "" || packedHere(*in) {
+			found = "the same files, installed from a directory"
+		}
+		return nil, &Drift{Lock: lock.Path, ID: e.ID, What: DriftArchive, Wanted: string(want.Archive), Found: found}
 	}
 	if err != nil {
 		return nil, err

@@ -59,7 +59,6 @@ func scenarios() []scenario {
 		}},
 		{name: "archive of an installed directory", change: "install", prepare: func(t *testing.T, s *site, aux string) {
 			s.install(newX.dir(t))
-			s.trust("x")
 		}},
 		{name: "version in the store becomes the default", change: "install", prepare: func(t *testing.T, s *site, aux string) {
 			both(t, s, aux)
@@ -100,6 +99,9 @@ func scenarios() []scenario {
 			must(t, s.state.Ensure(s.ctx))
 			oldX.writeTo(t, s.pluginPath("x"))
 		}},
+		{name: "trust of an installed directory", change: "trust", prepare: func(t *testing.T, s *site, aux string) {
+			s.install(oldX.dir(t))
+		}},
 		{name: "trust of what was changed", change: "trust", altered: true, prepare: func(t *testing.T, s *site, aux string) {
 			enabled(t, s, aux)
 			damage(t, s.pluginPath("x"))
@@ -108,6 +110,11 @@ func scenarios() []scenario {
 		{name: "pin", change: "pin", prepare: func(t *testing.T, s *site, aux string) {
 			s.install(newX.dir(t))
 			s.trust("x")
+			// As it was recorded before trust kept an archive.
+			in := s.installed(newX.digest(t))
+			must(t, os.Remove(s.archivePath(in.Archive)))
+			in.Archive = ""
+			must(t, s.update(s.ctx, func(tx *state.Tx) error { return tx.PutInstall(in) }))
 		}},
 		{name: "lock", change: "lock", prepare: func(t *testing.T, s *site, aux string) {
 			s.install(filepath.Join(aux, "new.tar.zst"))
@@ -240,13 +247,13 @@ func snapshot(t *testing.T, base string) []string {
 }
 
 // snapshot leaves out archives for a gc, which removes them one by one after the
-// packages, and for a pin, which keeps the archive before it writes the lock: each
-// of them is wanted or not for itself.
+// packages, and for a trust and a pin, which keep the archive before they record it
+// or write the lock: each of them is wanted or not for itself.
 func (st *stand) snapshot(t *testing.T, base string) []string {
 	t.Helper()
 	return slices.DeleteFunc(snapshot(t, base), func(line string) bool {
 		switch st.change {
-		case "gc":
+		case "gc", "trust":
 			return strings.HasPrefix(line, archivesDir+"/")
 		case "pin":
 			return strings.HasPrefix(line, archivesDir+"/") || strings.HasPrefix(line, "recorded ")

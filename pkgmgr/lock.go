@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
-	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
@@ -137,11 +136,8 @@ func pinSource(p *project.Project, in state.Install) string {
 			return w.Source
 		}
 	}
-	if in.Archive == "" || !filepath.IsAbs(in.Source) {
+	if in.Archive == "" || !filepath.IsAbs(in.Source) || packedHere(in) {
 		return ""
-	}
-	if info, err := os.Stat(in.Source); err == nil && info.IsDir() {
-		return "" // the archive was packed from it, and stands in the store alone
 	}
 	source, err := p.RelativeSource(in.Source)
 	if err != nil {
@@ -151,7 +147,7 @@ func pinSource(p *project.Project, in state.Install) string {
 }
 
 // ensureArchive returns the digest of the package's archive, packing it into the
-// store when it was installed from a directory.
+// store when it was installed from a directory and none is kept.
 func (h *Home) ensureArchive(ctx context.Context, in state.Install, where string) (digest.Digest, error) {
 	if in.Archive != "" {
 		return in.Archive, nil
@@ -161,37 +157,20 @@ func (h *Home) ensureArchive(ctx context.Context, in state.Install, where string
 		return "", err
 	}
 	defer unlock()
-	if err := h.ensure(archivesDir); err != nil {
-		return "", err
-	}
-	s, err := h.newStage()
+	sum, err := h.packIntoStore(ctx, subjectOf(in), in.Executable, where)
 	if err != nil {
 		return "", err
-	}
-	defer s.discard()
-	root, err := openTree(where)
-	if err != nil {
-		return "", err
-	}
-	defer root.Close()
-	sum, packed, err := packTo(ctx, root, s.join("archive"), archive.TarZst, in.Executable)
-	if err != nil {
-		return "", err
-	}
-	if packed != in.Package {
-		return "", &Integrity{What: "package digest", Expected: in.Package, Found: packed, Where: where,
-			Causes: []string{"it holds files that pack leaves out, such as version control data"}}
-	}
-	if err := h.addArchive(s, sum); err != nil {
-		return "", h.cannotWrite("store", err)
 	}
 	return sum, h.update(ctx, func(tx *state.Tx) error {
-		now, err := tx.Install(in.Package)
+		now, err := optional(tx.Install(in.Package))
 		if err != nil {
 			return err
 		}
+		if now == nil {
+			return fs.ErrNotExist // uninstalled before the lock was taken
+		}
 		now.Archive = sum
-		return tx.PutInstall(now)
+		return tx.PutInstall(*now)
 	})
 }
 

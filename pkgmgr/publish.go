@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
@@ -238,12 +239,14 @@ func (h *Home) archiveKept(ctx context.Context, rec state.Install, o InstallOpti
 	if err != nil || old == nil {
 		return false, err
 	}
-	if old.Archive != "" && old.Archive != rec.Archive {
-		missing, err := h.missingArchive(rec)
+	missing, err := h.missingArchive(rec)
+	switch {
+	case old.Archive == "" || packedHere(*old):
+		return false, err // the one that was given counts more than one of our own
+	case old.Archive != rec.Archive:
 		return !missing || o.Archive == "", err
 	}
-	missing, err := h.missingArchive(rec)
-	return !missing && old.Archive != "", err
+	return !missing, err
 }
 
 // keepArchive adds the archive to the store when an unchanged package was first
@@ -256,10 +259,13 @@ func (h *Home) keepArchive(ctx context.Context, s *staged, rec state.Install, o 
 		return err
 	}
 	old, _, err := h.recordsFor(ctx, rec)
-	if err != nil || old == nil || old.Archive != "" {
+	if err != nil || old == nil || old.Archive != "" && !packedHere(*old) {
 		return err
 	}
 	old.Archive = rec.Archive
+	if filepath.IsAbs(rec.Source) {
+		old.Source = rec.Source
+	}
 	return h.update(ctx, func(tx *state.Tx) error { return tx.PutInstall(*old) })
 }
 

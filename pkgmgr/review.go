@@ -56,6 +56,7 @@ type Change struct {
 	Members         []MemberChange // manifest members that differ
 	Files           []FileChange   // files that differ; nil with FilesUnknown
 	FilesUnknown    bool           // the trusted version's files are no longer here
+	FilesWhy        string         // why FilesUnknown, in words; else ""
 	ScopesAdded     []manifest.Scope
 	ScopesDropped   []manifest.Scope
 	SameDigest      bool // nothing changed
@@ -205,7 +206,7 @@ func (h *Home) compare(ctx context.Context, last trustedVersion, c *Contents) (*
 		return ch, nil
 	}
 	if last.install == nil {
-		ch.FilesUnknown = true
+		ch.FilesUnknown, ch.FilesWhy = true, "it is no longer installed"
 		return ch, nil
 	}
 	before, err := ParseManifest(last.install.ManifestJSON)
@@ -216,12 +217,12 @@ func (h *Home) compare(ctx context.Context, last trustedVersion, c *Contents) (*
 	ch.ExecutableMoved = before.Executable != c.Manifest.Executable
 	ch.ScopesAdded = without(c.Manifest.RequestedScopes, before.RequestedScopes)
 	ch.ScopesDropped = without(before.RequestedScopes, c.Manifest.RequestedScopes)
-	files, err := h.filesOf(ctx, *last.install)
+	files, why, err := h.filesOf(ctx, *last.install)
 	if err != nil {
 		return nil, err
 	}
 	if files == nil {
-		ch.FilesUnknown = true
+		ch.FilesUnknown, ch.FilesWhy = true, why
 		return ch, nil
 	}
 	ch.Files = fileChanges(files, c.Files)
@@ -270,28 +271,31 @@ func quoteArgument(s string) string {
 }
 
 // filesOf returns the files of an installed version from the store's tree, where
-// that is intact, else from its archive; nil when neither is here any more, or when
-// the archive is not what it was.
-func (h *Home) filesOf(ctx context.Context, in state.Install) ([]digest.File, error) {
+// that is intact, else from its archive; nil, and why in words, when neither is here
+// any more, or when the archive is not what it was.
+func (h *Home) filesOf(ctx context.Context, in state.Install) (files []digest.File, why string, err error) {
 	if files := h.storedFiles(ctx, in.Package); files != nil {
-		return files, nil
+		return files, "", nil
 	}
-	if in.Archive == "" || !exists(h.archivePath(in.Archive)) {
-		return nil, nil
+	const altered = "its installed files were altered, and "
+	if in.Archive == "" {
+		return nil, altered + "no archive of it is kept: it was installed from a directory", nil
 	}
 	s, err := h.readSource(ctx, h.archivePath(in.Archive), in.Archive)
-	if errors.As(err, new(*Integrity)) || errors.As(err, new(*NotFound)) || errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
+	switch {
+	case errors.As(err, new(*NotFound)), errors.Is(err, fs.ErrNotExist):
+		return nil, altered + "its archive is no longer in the store", nil
+	case errors.As(err, new(*Integrity)), errors.As(err, new(*Malformed)):
+		return nil, altered + "so was its archive in the store", nil
+	case err != nil:
+		return nil, "", err
 	}
 	defer s.discard()
 	c, err := s.contents()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return c.Files, nil
+	return c.Files, "", nil
 }
 
 func (h *Home) storedFiles(ctx context.Context, pkg digest.Digest) []digest.File {

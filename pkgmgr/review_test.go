@@ -111,10 +111,11 @@ func TestReviewShowsTheDifference(t *testing.T) {
 	damage(t, s.storePath(one.digest(t)))
 	compare("from the archive", func() (*Review, error) { return s.Review(s.ctx, Ref{ID: "x"}, nil) })
 	must(t, os.WriteFile(s.archivePath(s.installed(one.digest(t)).Archive), []byte("x"), 0o600))
-	want.Files, want.FilesUnknown = nil, true
+	want.Files, want.FilesUnknown, want.FilesWhy = nil, true, "its installed files were altered, and so was its archive in the store"
 	compare("nothing left", func() (*Review, error) { return s.Review(s.ctx, Ref{ID: "x"}, nil) })
 	_, err = s.GC(s.ctx, GCOptions{})
 	must(t, err)
+	want.FilesWhy = "it is no longer installed"
 	want.Members, want.ScopesAdded, want.ScopesDropped, want.ExecutableMoved = nil, nil, nil, false
 	compare("collected", func() (*Review, error) { return s.Review(s.ctx, Ref{ID: "x"}, nil) })
 }

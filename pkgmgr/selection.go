@@ -113,14 +113,15 @@ func (h *Home) likeLocked(sel *selection) error {
 
 // driftFrom returns the first digest of a recorded package that is not the locked
 // one, or nil. Another archive than the one it was installed from is as good once
-// `ci` has read it: then the store holds it.
+// `ci` has read it: then the store holds it. One that was packed from the directory it
+// was installed from says nothing about other archives.
 func (h *Home) driftFrom(p lockfile.Platform, in state.Install) *Drift {
 	switch {
 	case in.Manifest != p.Manifest:
 		return &Drift{What: DriftManifest, Wanted: string(p.Manifest), Found: string(in.Manifest)}
 	case in.Fingerprint != p.Fingerprint:
 		return &Drift{What: DriftFingerprint, Wanted: string(p.Fingerprint), Found: string(in.Fingerprint)}
-	case in.Archive != "" && in.Archive != p.Archive && !exists(h.archivePath(p.Archive)):
+	case in.Archive != "" && in.Archive != p.Archive && !exists(h.archivePath(p.Archive)) && !packedHere(in):
 		return &Drift{What: DriftArchive, Wanted: string(p.Archive), Found: string(in.Archive)}
 	}
 	return nil

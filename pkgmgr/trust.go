@@ -24,7 +24,8 @@ type Trusted struct {
 // given is what the person read in the review: the package digest, or the
 // fingerprint where the package holds nothing but manifest and executable. The
 // plugin stays disabled. A package that was put below plugins/ by hand, or changed
-// there, comes into the store with that.
+// there, comes into the store with that; of one without an archive one is kept, see
+// keepForReview.
 func (h *Home) Trust(ctx context.Context, ref Ref, lock *Lock, given digest.Digest) (*Trusted, error) {
 	unlock, err := h.lockMutations(ctx)
 	if err != nil {
@@ -55,6 +56,10 @@ func (h *Home) Trust(ctx context.Context, ref Ref, lock *Lock, given digest.Dige
 	if err := checkOwners(where); err != nil {
 		return nil, err
 	}
+	kept, err := h.keepForReview(ctx, c, where)
+	if err != nil {
+		return nil, err
+	}
 	if err := h.intoStore(ctx, c, where); err != nil {
 		return nil, err
 	}
@@ -64,7 +69,7 @@ func (h *Home) Trust(ctx context.Context, ref Ref, lock *Lock, given digest.Dige
 	}
 	out := &Trusted{ID: c.Manifest.ID, Version: c.Manifest.Version, Package: c.Package, Fingerprint: c.Fingerprint}
 	err = h.update(ctx, func(tx *state.Tx) error {
-		if err := h.recordTrust(tx, sel, c, where, out); err != nil {
+		if err := h.recordTrust(tx, sel, c, where, kept, out); err != nil {
 			return err
 		}
 		if replaced {
@@ -138,7 +143,7 @@ func (h *Home) intoStore(ctx context.Context, c *Contents, where string) error {
 	return syncDirs(h.join(storeDir))
 }
 
-func (h *Home) recordTrust(tx *state.Tx, sel *selection, c *Contents, where string, out *Trusted) error {
+func (h *Home) recordTrust(tx *state.Tx, sel *selection, c *Contents, where string, kept digest.Digest, out *Trusted) error {
 	now := h.now().UTC()
 	standing, err := tx.Standing(c.Package)
 	if err != nil {
@@ -148,8 +153,13 @@ func (h *Home) recordTrust(tx *state.Tx, sel *selection, c *Contents, where stri
 	if err != nil {
 		return err
 	}
-	if recorded == nil { // put there by hand, or changed since it was installed
-		if err := tx.PutInstall(recordOf(c, where, now)); err != nil {
+	in := recordOf(c, where, now) // put there by hand, or changed since it was installed
+	if recorded != nil {
+		in = *recorded
+	}
+	if recorded == nil || in.Archive != kept && in.Archive == "" {
+		in.Archive = kept
+		if err := tx.PutInstall(in); err != nil {
 			return err
 		}
 	}
