@@ -70,7 +70,7 @@ func (in *invocation) hostOf(h *pkgmgr.Home) *runtime.Host {
 func (in *invocation) sweep(h *pkgmgr.Home) error {
 	ended, err := in.hostOf(h).Recover(context.Background())
 	if ended > 0 {
-		in.note("Ended %d processes that a killed command had left behind.", ended)
+		in.note("Ended %s that a killed command had left behind.", count(ended, "process", "processes"))
 	}
 	var readOnly *pkgmgr.ReadOnly
 	if errors.Is(err, state.ErrReadOnly) || errors.As(err, &readOnly) {

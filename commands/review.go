@@ -227,7 +227,7 @@ func (p *page) review(d reviewData) {
 	if d.FingerprintSuffices {
 		p.field("", "covers the whole package: it has no other files")
 	} else {
-		p.field("", "covers plugin.json and the executable only; the package digest covers all %d files", d.Files)
+		p.field("", "covers plugin.json and the executable only; the package digest covers %s", count(d.Files, "file"))
 	}
 	p.field("manifest", "%s", d.Manifest)
 	if d.Archive != "" {
@@ -309,7 +309,7 @@ func (p *page) change(c changeData) {
 	const most = 40
 	for i, f := range c.Files {
 		if i == most {
-			p.field("", "and %d more files (--json lists all)", len(c.Files)-most)
+			p.field("", "and %s (--json lists all)", count(len(c.Files)-most, "more file"))
 			break
 		}
 		p.field(f.Kind, "%s", f.Path)

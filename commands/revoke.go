@@ -77,7 +77,7 @@ func revokeCommand(in *invocation) *cli.Command {
 					p.line("  %s %s is in quarantine: %s", m.ID, m.Version, m.Path)
 				}
 				if r.Stopped > 0 {
-					p.line("  %d running calls were told to stop", r.Stopped)
+					p.line("  told %s to stop", count(r.Stopped, "running call"))
 				}
 				p.line("")
 				p.line("%s %s", p.style.Mark(render.Faint, "Undo:"), render.Safe(data.Undo))
