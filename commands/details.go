@@ -15,6 +15,7 @@ type (
 		Package digest.Digest `json:"package"`
 		Denied  string        `json:"denied"`
 		Reason  string        `json:"reason"`
+		Causes  []string      `json:"causes"`
 	}
 	integrityDetails struct {
 		What     string        `json:"what"`
@@ -24,15 +25,18 @@ type (
 		Causes   []string      `json:"causes"`
 	}
 	unsafeDetails struct {
-		Archive string `json:"archive"`
-		Entry   string `json:"entry"`
-		Rule    string `json:"rule"`
-		Detail  string `json:"detail"`
+		Archive string   `json:"archive"`
+		Entry   string   `json:"entry"`
+		Rule    string   `json:"rule"`
+		Detail  string   `json:"detail"`
+		Causes  []string `json:"causes"`
 	}
 	malformedDetails struct {
 		Where    string        `json:"where"`
 		File     string        `json:"file"`
+		Rule     string        `json:"rule"`
 		Problems []problemData `json:"problems"`
+		Causes   []string      `json:"causes"`
 	}
 	problemData struct {
 		Member  string `json:"member"`
@@ -41,13 +45,21 @@ type (
 	claimedDetails struct {
 		ID          string   `json:"id"`
 		Directories []string `json:"directories"`
+		Causes      []string `json:"causes"`
 	}
 	unexpectedDetails struct {
-		Where         string `json:"where"`
-		WantedID      string `json:"wantedId"`
-		WantedVersion string `json:"wantedVersion"`
-		ID            string `json:"id"`
-		Version       string `json:"version"`
+		Where         string   `json:"where"`
+		WantedID      string   `json:"wantedId"`
+		WantedVersion string   `json:"wantedVersion"`
+		ID            string   `json:"id"`
+		Version       string   `json:"version"`
+		Causes        []string `json:"causes"`
+	}
+	platformDetails struct {
+		Where  string   `json:"where"`
+		Wanted string   `json:"wanted"`
+		Found  string   `json:"found"`
+		Causes []string `json:"causes"`
 	}
 	decisionDetails struct {
 		ID      string        `json:"id"`

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -62,26 +63,45 @@ func (in *invocation) doctor(repair bool) error {
 			return err
 		}
 	}
-	bad, mendable := 0, false
+	bad := false
 	for _, f := range pkgmgr.Diagnose(ctx, dir) {
 		data.Checks = append(data.Checks, checkedData(f))
-		if !f.OK {
-			bad++
-			mendable = mendable || f.Repairable
-		}
+		bad = bad || !f.OK
 	}
 	for _, c := range process.Guarantees() {
 		data.Kernel = append(data.Kernel, checkedData{Check: c.Name, OK: c.Holds, Detail: c.Detail})
 	}
 	in.show(data, func(p *page) { p.doctor(data) })
-	if bad == 0 {
+	if !bad {
 		return nil
 	}
-	f := &findings{exit: exitFailed, code: "doctor.findings", message: "not everything is as it should be", data: data}
-	if mendable {
-		f.hint = in.next("doctor", "--repair")
+	return &findings{exit: exitFailed, code: "doctor.findings", message: "not everything is as it should be", data: data, hint: in.doctorHint(dir, data.Checks)}
+}
+
+// doctorHint is the command for the first finding that one helps with: the data
+// directory's own mode before anything in it, then what --repair mends.
+func (in *invocation) doctorHint(dir string, checks []checkedData) string {
+	if _, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now}); err != nil {
+		f := failure{}
+		if in.classifyState(err, &f) && f.hint != "" {
+			return f.hint
+		}
 	}
-	return f
+	if slices.ContainsFunc(checks, func(c checkedData) bool { return !c.OK && c.Repairable }) {
+		return in.next("doctor", "--repair")
+	}
+	for _, c := range checks {
+		switch {
+		case c.OK:
+		case c.Check == "local revocations": // what the list held is told by the history
+			return in.next("history")
+		case c.Check == "plugin directories":
+			return in.next("list")
+		default: // packages: each one's digests, expected and found
+			return in.next("verify")
+		}
+	}
+	return ""
 }
 
 func (in *invocation) repair(ctx context.Context, dir string) (*repairedData, error) {
@@ -105,7 +125,7 @@ func (p *page) doctor(d doctorData) {
 			p.line("Recorded %s %s again, untrusted", m.ID, m.Version)
 		}
 		if r.LostCalls > 0 {
-			p.line("Marked %d operations as abandoned", r.LostCalls)
+			p.line("Marked %s as abandoned", count(r.LostCalls, "operation"))
 		}
 	}
 	p.checks(d.Checks)

@@ -3,8 +3,6 @@ package commands
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/runtime"
 	"github.com/switchyard-plugins/switchyard/runtime/process"
-	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin"
 	"github.com/switchyard-plugins/switchyard/sdk/scaffold"
 )
@@ -115,13 +112,18 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 		malformed *pkgmgr.Malformed
 		claimed   *pkgmgr.Claimed
 		wrong     *pkgmgr.WrongPackage
+		platform  *pkgmgr.WrongPlatform
 		inside    *pkgmgr.InsidePackage
 	)
 	switch {
 	case errors.As(err, &revoked):
 		f.exit, f.code, f.message = exitRevoked, "revoked", revoked.Error()
 		f.hint = in.revokedHint(revoked)
-		f.details = revokedDetails{revoked.ID, revoked.Version, revoked.Package, revoked.Denial.Subject(), revoked.Denial.Reason}
+		causes := []string{
+			"you or an administrator of this machine revoked it; no trust, pin or lock overrides that",
+			"lift the revocation only if its reason is known to be gone: " + in.next("unrevoke", revoked.Denial.Subject()),
+		}
+		f.details = revokedDetails{revoked.ID, revoked.Version, revoked.Package, revoked.Denial.Subject(), revoked.Denial.Reason, causes}
 		f.block = &block{
 			title: "REVOKED",
 			facts: [][2]string{
@@ -130,10 +132,7 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 				{"denied", revoked.Denial.Subject()},
 				{"reason", revoked.Denial.Reason},
 			},
-			causes: []string{
-				"you or an administrator of this machine revoked it; no trust, pin or lock overrides that",
-				"lift the revocation only if its reason is known to be gone: " + in.next("unrevoke", revoked.Denial.Subject()),
-			},
+			causes: causes,
 		}
 	case errors.As(err, &integrity):
 		f.exit, f.code, f.message = exitIntegrity, "integrity.digest", integrity.Error()
@@ -149,30 +148,30 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 			causes: integrity.Causes,
 		}
 	case errors.As(err, &refusal):
-		f.exit, f.code = exitIntegrity, "package.unsafe"
-		f.hint = in.brokenHint("", "")
-		f.details = unsafeDetails{refusal.Archive, refusal.Entry, string(refusal.Rule), refusal.Detail}
+		f.exit, f.code, f.hint = exitIntegrity, "package.unsafe", in.refusedHint(refusal.Archive, "")
+		f.block = unsafeBlock(refusal)
+		f.details = unsafeDetails{refusal.Archive, refusal.Entry, string(refusal.Rule), refusal.Detail, f.block.causes}
 	case errors.As(err, &malformed):
-		f.exit, f.code = exitIntegrity, "package.malformed"
-		d := malformedDetails{Where: malformed.Where, File: malformed.File, Problems: []problemData{}}
-		var invalid *manifest.Invalid
-		if errors.As(err, &invalid) {
-			for _, p := range invalid.Problems {
-				d.Problems = append(d.Problems, problemData{p.Path, p.Message})
-			}
-		}
-		f.details, f.hint = d, in.brokenHint(malformed.Where, malformed.File)
+		f.exit, f.code, f.hint = exitIntegrity, "package.malformed", in.refusedHint(malformed.Where, malformed.File)
+		d := in.newMalformedDetails(malformed)
+		f.details, f.block = d, in.malformedBlock(malformed, d)
 	case errors.As(err, &inside):
 		f.exit, f.code = exitUsage, "usage"
 		f.hint = in.next("pack", inside.Dir, "-o", filepath.Join(inside.Dir, "..", filepath.Base(inside.Path)))
 	case errors.Is(err, archive.ErrFormatName):
 		f.exit, f.code, f.hint = exitUsage, "usage", in.next("help", "pack")
 	case errors.As(err, &claimed):
-		f.exit, f.code = exitIntegrity, "package.claimed"
-		f.details = claimedDetails{claimed.ID, claimed.Dirs}
+		f.exit, f.code, f.hint = exitIntegrity, "package.claimed", in.claimedHint(claimed.ID)
+		f.block = claimedBlock(claimed, claimedCauses)
+		f.details = claimedDetails{claimed.ID, claimed.Dirs, claimedCauses}
 	case errors.As(err, &wrong):
-		f.exit, f.code = exitIntegrity, "package.unexpected"
-		f.details = unexpectedDetails{wrong.Where, wrong.WantID, wrong.WantVersion, wrong.ID, wrong.Version}
+		f.exit, f.code, f.hint = exitIntegrity, "package.unexpected", in.next("review", wrong.Where)
+		f.block = unexpectedBlock(wrong, unexpectedCauses)
+		f.details = unexpectedDetails{wrong.Where, wrong.WantID, wrong.WantVersion, wrong.ID, wrong.Version, unexpectedCauses}
+	case errors.As(err, &platform):
+		f.exit, f.code, f.hint = exitIntegrity, "package.platform", in.platformHint(platform)
+		f.block = platformBlock(platform, platformCauses)
+		f.details = platformDetails{platform.Where, platform.Want, platform.Found, platformCauses}
 	default:
 		return false
 	}
@@ -318,12 +317,11 @@ func (in *invocation) classifyLock(err error, f *failure) bool {
 		noSource *pkgmgr.NoSource
 		open     *pkgmgr.OpenSource
 		remote   *pkgmgr.RemoteSource
-		platform *pkgmgr.WrongPlatform
 		faults   lockfile.Faults
 	)
 	switch {
 	case errors.As(err, &drifts):
-		f.exit, f.code, f.message = exitLock, "lock.drift", fmt.Sprintf("%s: %d differences", drifts.Lock, len(drifts.Items))
+		f.exit, f.code, f.message = exitLock, "lock.drift", drifts.Lock+": "+count(len(drifts.Items), "difference")
 		f.hint = in.next("lock")
 		d := driftsDetails{Lock: drifts.Lock, Drifts: []driftDetails{}}
 		for _, i := range drifts.Items {
@@ -333,6 +331,9 @@ func (in *invocation) classifyLock(err error, f *failure) bool {
 		f.details = d
 	case errors.As(err, &stale):
 		f.exit, f.code, f.hint = exitLock, "lock.stale", in.next("lock")
+		if n := len(stale.Changes); n > 0 {
+			f.message = stale.Lock + " is out of date: " + count(n, "difference")
+		}
 		f.details = mergeDetails{stale.Lock, newLockChanges(stale.Changes)}
 		for _, c := range stale.Changes {
 			f.more = append(f.more, c.String())
@@ -350,8 +351,6 @@ func (in *invocation) classifyLock(err error, f *failure) bool {
 		f.hint = in.next("install", "ARCHIVE", "--sha256", noSource.Archive.Hex())
 	case errors.As(err, &remote):
 		f.code = "source.remote"
-	case errors.As(err, &platform):
-		f.exit, f.code = exitIntegrity, "package.platform"
 	case errors.As(err, &drift):
 		f.exit, f.code = exitLock, "lock.drift"
 		f.details = driftDetails{drift.Lock, drift.ID, drift.What, drift.Wanted, drift.Found}
@@ -416,14 +415,9 @@ func (in *invocation) classifyState(err error, f *failure) bool {
 	case errors.As(err, &superseded):
 		f.exit, f.code, f.hint = exitBusy, "busy.replaced", in.again()
 	case errors.As(err, &unsafe):
-		f.exit, f.code = exitPermission, "permission.data_dir"
-		if dir, err := in.dataDir(); err == nil && dir == unsafe.Path {
-			if info, err := os.Lstat(dir); err == nil && info.IsDir() && info.Mode().Perm()&0o077 != 0 {
-				f.hint = render.Command("chmod", "700", dir)
-			}
-		}
+		f.exit, f.code, f.hint = exitPermission, "permission.data_dir", in.unsafeDirHint(unsafe.Path)
 	case errors.As(err, &readOnly), errors.Is(err, state.ErrReadOnly):
-		f.exit, f.code = exitPermission, "permission.read_only"
+		f.exit, f.code, f.hint = exitPermission, "permission.read_only", in.readOnlyHint()
 	case errors.Is(err, state.ErrMissing):
 		f.code, f.hint = "state.missing", in.next("doctor", "--repair")
 	case errors.Is(err, state.ErrCorrupt):

@@ -162,6 +162,7 @@ func (in *invocation) missingHint(e *pkgmgr.NotFound) string {
 		if len(e.Near) > 0 {
 			return in.next("unrevoke", e.Near[0])
 		}
+		return in.next("history")
 	}
 	return ""
 }
@@ -185,18 +186,16 @@ func (in *invocation) revokedHint(e *pkgmgr.Revoked) string {
 	return in.next("history", e.ID)
 }
 
-// brokenHint is the command that mends a package which breaks a rule: the source's
-// own build where its executable is missing, another install where it is installed.
-func (in *invocation) brokenHint(where, file string) string {
-	if where != "" && file != "" {
-		_, missing := os.Lstat(filepath.Join(where, filepath.FromSlash(file)))
-		_, makefile := os.Lstat(filepath.Join(where, "Makefile"))
-		if errors.Is(missing, fs.ErrNotExist) && makefile == nil && file != manifest.FileName {
-			return render.Command("make", "-C", where, "build")
-		}
+// buildHint is the command that builds the executable which a package's source lacks,
+// or "".
+func (in *invocation) buildHint(where, file string) string {
+	if where == "" || file == "" || file == manifest.FileName {
+		return ""
 	}
-	if source := in.recordedSource(); source != "" {
-		return in.next("install", source)
+	_, missing := os.Lstat(filepath.Join(where, filepath.FromSlash(file)))
+	_, makefile := os.Lstat(filepath.Join(where, "Makefile"))
+	if errors.Is(missing, fs.ErrNotExist) && makefile == nil {
+		return render.Command("make", "-C", where, "build")
 	}
 	return ""
 }
@@ -276,4 +275,58 @@ func (in *invocation) subjectOr(id string) string {
 		return in.subject
 	}
 	return id
+}
+
+// unsafeDirHint is the command that makes the data directory, or what is on the way to
+// it, safe to use; where its mode is not what is wrong, the one that shows where the
+// choice of the directory comes from.
+func (in *invocation) unsafeDirHint(path string) string {
+	dir, err := in.dataDir()
+	if err != nil {
+		return in.next("env")
+	}
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() || !owned(info) {
+		return in.next("env")
+	}
+	switch mode := info.Mode().Perm(); {
+	case path == dir && mode&0o077 != 0:
+		return render.Command("chmod", "700", path)
+	case path != dir && mode&0o022 != 0:
+		return render.Command("chmod", "go-w", path)
+	}
+	return in.next("env")
+}
+
+// readOnlyHint is the command that gives the owner back the right to write where the
+// modes withhold it; on a file system that is read-only, the one that shows where the
+// choice of the directory comes from.
+func (in *invocation) readOnlyHint() string {
+	dir, err := in.dataDir()
+	if err != nil {
+		return in.next("env")
+	}
+	words := []string{"chmod", "u+w"}
+	for _, path := range append([]string{dir}, children(dir)...) {
+		if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink == 0 && owned(info) && info.Mode().Perm()&0o200 == 0 {
+			words = append(words, path)
+		}
+	}
+	if len(words) == 2 {
+		return in.next("env")
+	}
+	return render.Command(words...)
+}
+
+// children are the paths of what is in a directory, sorted; none if it cannot be read.
+func children(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, filepath.Join(dir, e.Name()))
+	}
+	return out
 }

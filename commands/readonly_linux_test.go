@@ -113,8 +113,10 @@ func TestReadOnlyDataDirectory(t *testing.T) {
 	u.run(exitOK, "run", "demo", "health")
 	u.run(exitOK, "run", "demo", "inspect")
 	u.run(exitOK, "history")
-	if out := u.run(exitPermission, "run", "demo", "operate", "note"); !strings.Contains(out, "read-only") {
-		t.Errorf("operate: %s", out)
+	out := u.run(exitPermission, "run", "demo", "operate", "note")
+	hint := "next: chmod u+w '" + data + "' '" + data + "/lock' '" + data + "/plugins'"
+	if !strings.Contains(out, "read-only") || !strings.Contains(out, hint) {
+		t.Errorf("operate: no %s in\n%s", hint, out)
 	}
 	for _, args := range [][]string{
 		{"untrust", "demo"}, {"disable", "demo"}, {"revoke", "demo", "--reason", "x"},

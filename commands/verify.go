@@ -126,9 +126,26 @@ func (in *invocation) verified(list []pkgmgr.Verification, strict bool) error {
 		return &verifyFailure{failure, data}
 	case strict && (unchecked || data.Unsigned+data.Skipped > 0):
 		return &findings{exit: exitEvidence, code: "evidence.missing", data: data,
-			message: "--strict: not every package is verified"}
+			message: "--strict: not every package is verified", hint: in.unverified(data)}
 	}
 	return nil
+}
+
+// unverified is the review of the first package that --strict does not accept.
+func (in *invocation) unverified(data verifyData) string {
+	for _, p := range data.Packages {
+		switch {
+		case p.Verdict == string(pkgmgr.Verified) && p.SBOM != string(pkgmgr.Skipped):
+			continue
+		case in.givenSource(p.Where) == p.Where && !in.inDataDir(p.Where):
+			return in.next("review", p.Where)
+		}
+		if name := in.nameOf(in.lockOrNone(), p.ID, p.Version, p.Package); name != "" {
+			return in.next("review", name)
+		}
+		return in.next("list", "--all")
+	}
+	return ""
 }
 
 // A verifyFailure is the first failure among the verdicts, which go along.
