@@ -1,0 +1,375 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	sigverify "github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/verify"
+)
+
+// statementType is what a provenance's envelope must hold.
+const statementType = "application/vnd.in-toto+json"
+
+// checkBundle reports what a bundle proves about an artifact. Nothing of a bundle
+// that proves nothing is reported but the reason.
+func checkBundle(r verify.BundleRequest) (*verify.Facts, error) {
+	if _, err := digest.Parse(string(r.Artifact)); err != nil {
+		return nil, refuse(verify.CodeRequestMalformed, "artifact: %v", err)
+	}
+	if len(r.Document) > verify.MaxBundle {
+		return nil, refuse(verify.CodeBundleMalformed, "the bundle has more than %d bytes", verify.MaxBundle)
+	}
+	var b bundle.Bundle
+	if err := b.UnmarshalJSON(r.Document); err != nil {
+		return nil, refuse(verify.CodeBundleMalformed, "%v", err)
+	}
+	content, err := b.SignatureContent()
+	if err != nil {
+		return nil, refuse(verify.CodeBundleMalformed, "%v", err)
+	}
+	material, err := b.VerificationContent()
+	if err != nil {
+		return nil, refuse(verify.CodeBundleMalformed, "%v", err)
+	}
+	if err := ofKind(content, r.Kind); err != nil {
+		return nil, err
+	}
+	c := &check{request: r, bundle: &b, content: content}
+	if material.Certificate() != nil {
+		return c.certificate(material)
+	}
+	if material.PublicKey() == nil {
+		return nil, refuse(verify.CodeBundleMalformed, "the bundle names neither a certificate nor a key")
+	}
+	return c.keys(material.PublicKey().Hint())
+}
+
+// ofKind refuses a bundle of the other kind: a signature over bytes says nothing
+// about how they were built, and a statement about an archive is no signature of it.
+func ofKind(content sigverify.SignatureContent, kind verify.Kind) error {
+	envelope := content.EnvelopeContent()
+	switch {
+	case kind == verify.Signature && envelope != nil:
+		return refuse(verify.CodeBundleKind, "it holds a statement, and a signature over the archive's bytes is wanted")
+	case kind == verify.Provenance && envelope == nil:
+		return refuse(verify.CodeBundleKind, "it holds a signature over bytes, and a statement about the archive is wanted")
+	case kind == verify.Provenance && envelope.RawEnvelope().PayloadType != statementType:
+		return refuse(verify.CodeBundleKind, "the statement's type is %q, not %q", envelope.RawEnvelope().PayloadType, statementType)
+	case kind != verify.Signature && kind != verify.Provenance:
+		return refuse(verify.CodeRequestMalformed, "kind %q", kind)
+	}
+	return nil
+}
+
+// A check is one bundle under examination.
+type check struct {
+	request verify.BundleRequest
+	bundle  *bundle.Bundle
+	content sigverify.SignatureContent
+}
+
+// certificate checks a bundle that was signed under a certificate: the log and a
+// trusted time are required, for without them nobody knows that the certificate
+// was valid when it signed.
+func (c *check) certificate(material sigverify.VerificationContent) (*verify.Facts, error) {
+	trusted, id, err := trustedRoot(c.request.TrustedRoot)
+	if err != nil {
+		return nil, err
+	}
+	options := []sigverify.VerifierOption{sigverify.WithTransparencyLog(1), sigverify.WithObserverTimestamps(1)}
+	if len(trusted.CTLogs()) > 0 {
+		options = append(options, sigverify.WithSignedCertificateTimestamps(1))
+	}
+	result, err := c.verify(trusted, options, sigverify.WithoutIdentitiesUnsafe())
+	if err != nil {
+		return nil, err
+	}
+	facts, err := c.facts(result)
+	if err != nil {
+		return nil, err
+	}
+	facts.TrustedRoot = id
+	summary := result.Signature.Certificate
+	facts.Signer = verify.Signer{Identity: summary.SubjectAlternativeName, Issuer: summary.Issuer}
+	facts.Chain = []string{material.Certificate().Subject.String(), summary.CertificateIssuer}
+	return facts, c.future(facts.Times)
+}
+
+// keys checks a bundle that was signed with one of the keys that were given. A hint
+// that names one of them decides which; any other hint is not believed.
+func (c *check) keys(hint string) (*verify.Facts, error) {
+	if len(c.request.Keys) == 0 {
+		return nil, refuse(verify.CodeKeyUnknown, "it was signed with a key, and no key was given")
+	}
+	var known []publicKey
+	for _, text := range c.request.Keys {
+		k, err := parsePublic(text)
+		if err != nil {
+			return nil, err
+		}
+		known = append(known, k)
+	}
+	if i := slices.IndexFunc(known, func(k publicKey) bool { return k.hint() == hint }); i >= 0 {
+		known = known[i : i+1]
+	}
+	var last error
+	for _, k := range known {
+		facts, err := c.key(k)
+		if err == nil {
+			return facts, nil
+		}
+		last = err
+	}
+	return nil, last
+}
+
+func (c *check) key(k publicKey) (*verify.Facts, error) {
+	material := root.TrustedMaterialCollection{root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
+		return root.NewExpiringKey(k.verifier, time.Time{}, time.Time{}), nil
+	})}
+	options := []sigverify.VerifierOption{sigverify.WithNoObserverTimestamps()}
+	var id digest.Digest
+	if c.logged() {
+		trusted, digest, err := trustedRoot(c.request.TrustedRoot)
+		if err != nil {
+			return nil, err
+		}
+		id, material = digest, append(material, trusted)
+		options = []sigverify.VerifierOption{sigverify.WithTransparencyLog(1), sigverify.WithObserverTimestamps(1)}
+	}
+	result, err := c.verify(material, options, sigverify.WithKey())
+	if err != nil {
+		return nil, err
+	}
+	facts, err := c.facts(result)
+	if err != nil {
+		return nil, err
+	}
+	facts.TrustedRoot, facts.Signer = id, verify.Signer{Key: k.id()}
+	return facts, c.future(facts.Times)
+}
+
+// logged reports whether the bundle holds anything that a log or an authority said.
+func (c *check) logged() bool {
+	entries, err := c.bundle.TlogEntries()
+	if err != nil || len(entries) > 0 {
+		return true
+	}
+	stamps, err := c.bundle.Timestamps()
+	return err != nil || len(stamps) > 0
+}
+
+// verify runs the library, first by digest. A pure Ed25519 signature over bytes
+// needs the bytes.
+func (c *check) verify(trusted root.TrustedMaterial, options []sigverify.VerifierOption, who sigverify.PolicyOption) (*sigverify.VerificationResult, error) {
+	v, err := sigverify.NewVerifier(trusted, options...)
+	if err != nil {
+		return nil, refuse(verify.CodeRequestMalformed, "%v", err)
+	}
+	sum, err := hex.DecodeString(c.request.Artifact.Hex())
+	if err != nil {
+		return nil, refuse(verify.CodeRequestMalformed, "artifact: %v", err)
+	}
+	result, err := v.Verify(c.bundle, sigverify.NewPolicy(sigverify.WithArtifactDigest("sha256", sum), who))
+	if err == nil {
+		return result, nil
+	}
+	if c.request.Path == "" || c.content.EnvelopeContent() != nil || !needsBytes(err) {
+		return nil, c.explain(err)
+	}
+	f, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if result, err = v.Verify(c.bundle, sigverify.NewPolicy(sigverify.WithArtifact(f), who)); err != nil {
+		return nil, c.explain(err)
+	}
+	return result, nil
+}
+
+// open opens the artifact after it compared its digest with the one asked about.
+func (c *check) open() (*os.File, error) { return openArtifact(c.request.Path, c.request.Artifact) }
+
+// openArtifact opens a file whose digest is the one that is wanted.
+func openArtifact(path string, want digest.Digest) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, refuse(verify.CodeArtifactNeeded, "%v", err)
+	}
+	h := sha256.New()
+	if _, err = io.Copy(h, f); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		if found := digest.FromBytes(h.Sum(nil)); found != want {
+			err = refuse(verify.CodeArtifactChanged, "its digest is %s, not %s", found, want)
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// facts turns a verified bundle into what is reported.
+func (c *check) facts(result *sigverify.VerificationResult) (*verify.Facts, error) {
+	f := &verify.Facts{Kind: c.request.Kind, Artifact: c.request.Artifact, Bundle: digest.Of(c.request.Document),
+		Times: []verify.TrustedTime{}, Log: []verify.LogEntry{}}
+	for _, t := range result.VerifiedTimestamps {
+		source := "timestamp-authority"
+		if t.Type == "Tlog" {
+			source = "transparency-log"
+		}
+		f.Times = append(f.Times, verify.TrustedTime{Source: source, At: t.Timestamp.UTC()})
+	}
+	entries, err := c.bundle.TlogEntries()
+	if err != nil {
+		return nil, refuse(verify.CodeLog, "%v", err)
+	}
+	for _, e := range entries {
+		f.Log = append(f.Log, verify.LogEntry{Log: hex.EncodeToString([]byte(e.LogKeyID())), Index: e.LogIndex()})
+	}
+	if c.request.Kind != verify.Provenance {
+		return f, nil
+	}
+	f.Statement, err = statement(c.content.EnvelopeContent().RawEnvelope().Payload)
+	return f, err
+}
+
+// future refuses a time that has not come yet: a log or an authority whose clock is
+// wrong proves nothing about when something was signed.
+func (c *check) future(times []verify.TrustedTime) error {
+	const tolerance = 5 * time.Minute
+	for _, t := range times {
+		if !c.request.Now.IsZero() && t.At.After(c.request.Now.Add(tolerance)) {
+			return refuse(verify.CodeTime, "it was signed at %s, which has not come yet", t.At.Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+// statement reads the two forms of SLSA provenance that builders write.
+func statement(payload string) (*verify.Statement, error) {
+	raw, err := base64.StdEncoding.DecodeString(payload)
+	if err != nil {
+		return nil, refuse(verify.CodeStatement, "%v", err)
+	}
+	var s struct {
+		PredicateType string `json:"predicateType"`
+		Predicate     struct {
+			Builder    struct{ ID string } `json:"builder"`
+			BuildType  string              `json:"buildType"`
+			Materials  []resource          `json:"materials"`
+			Invocation struct {
+				ConfigSource resource `json:"configSource"`
+			} `json:"invocation"`
+			RunDetails struct {
+				Builder struct{ ID string } `json:"builder"`
+			} `json:"runDetails"`
+			BuildDefinition struct {
+				BuildType            string     `json:"buildType"`
+				ResolvedDependencies []resource `json:"resolvedDependencies"`
+			} `json:"buildDefinition"`
+		} `json:"predicate"`
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, refuse(verify.CodeStatement, "%v", err)
+	}
+	out := &verify.Statement{PredicateType: s.PredicateType}
+	switch p := s.Predicate; s.PredicateType {
+	case "https://slsa.dev/provenance/v0.2":
+		out.Builder, out.BuildType = p.Builder.ID, p.BuildType
+		if out.Source, out.SourceDigest = p.Invocation.ConfigSource.told(); out.Source == "" && len(p.Materials) > 0 {
+			out.Source, out.SourceDigest = p.Materials[0].told()
+		}
+	case "https://slsa.dev/provenance/v1":
+		out.Builder, out.BuildType = p.RunDetails.Builder.ID, p.BuildDefinition.BuildType
+		if len(p.BuildDefinition.ResolvedDependencies) > 0 {
+			out.Source, out.SourceDigest = p.BuildDefinition.ResolvedDependencies[0].told()
+		}
+	}
+	return out, nil
+}
+
+// A resource is a source as both forms name it.
+type resource struct {
+	URI    string            `json:"uri"`
+	Digest map[string]string `json:"digest"`
+}
+
+func (r resource) told() (uri, revision string) {
+	for _, algorithm := range []string{"sha256", "gitCommit", "sha1"} {
+		if v := r.Digest[algorithm]; v != "" {
+			return r.URI, algorithm + ":" + v
+		}
+	}
+	return r.URI, ""
+}
+
+// explain gives a refusal of the library a code. Its errors have no types; each
+// stage begins with words of its own, which a test holds.
+func (c *check) explain(err error) error {
+	text := err.Error()
+	code := verify.CodeSignature
+	for _, stage := range []struct {
+		words string
+		code  verify.Code
+	}{
+		{"failed to verify log inclusion", verify.CodeLog},
+		{"failed to verify timestamps", verify.CodeTime},
+		{"signature time outside", verify.CodeTime},
+		{"must provide timestamp", verify.CodeTime},
+		{"failed to verify leaf certificate", verify.CodeCertificate},
+		{"failed to verify signed certificate timestamp", verify.CodeCertificate},
+		{"failed to summarize certificate", verify.CodeCertificate},
+		{"could not verify artifact", verify.CodeSubject},
+		{"provided artifact digest", verify.CodeSubject},
+		{"could not verify envelope", verify.CodeSignature},
+	} {
+		if strings.Contains(text, stage.words) {
+			code = stage.code
+			break
+		}
+	}
+	if needsBytes(err) {
+		code = verify.CodeArtifactNeeded
+	}
+	return refuse(code, "%v", err)
+}
+
+// needsBytes reports whether a signature cannot be checked by digest.
+func needsBytes(err error) bool {
+	return strings.Contains(err.Error(), "ed25519") && strings.Contains(err.Error(), "digest") || errors.Is(err, errNeedsBytes)
+}
+
+var errNeedsBytes = errors.New("the signature is over the bytes themselves")
+
+// trustedRoot reads a trusted root, or the one that is shipped, and its digest.
+func trustedRoot(document []byte) (*root.TrustedRoot, digest.Digest, error) {
+	if document == nil {
+		document = publicGood
+	}
+	if len(document) > verify.MaxTrustedRoot {
+		return nil, "", refuse(verify.CodeRootMalformed, "the trusted root has more than %d bytes", verify.MaxTrustedRoot)
+	}
+	trusted, err := root.NewTrustedRootFromJSON(document)
+	if err != nil {
+		return nil, "", refuse(verify.CodeRootMalformed, "the trusted root: %v", err)
+	}
+	return trusted, digest.Of(document), nil
+}
