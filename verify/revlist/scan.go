@@ -96,12 +96,10 @@ func (s *scanner) more() bool {
 	case err == nil:
 	case errors.Is(err, io.EOF):
 		s.ended = true
+	case n > 0: // the next read meets the error again
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		s.ended = true
-		if n == 0 {
-			s.failAt(s.read, truncated, "the document is cut off after %d bytes", s.read)
-			s.err.(*Error).cause = err
-		}
+		s.failAt(s.read, truncated, "the document is cut off after %d bytes", s.read)
+		s.err.(*Error).cause = err
 	default:
 		s.err = fmt.Errorf("%s: read at byte %d: %w", s.kind.name, s.read, err)
 		return false
