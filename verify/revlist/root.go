@@ -1,7 +1,6 @@
 package revlist
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -173,8 +172,7 @@ func (r *Root) Current(now time.Time) error {
 
 // Rotate returns nil if next may take the place of old: it is the same issuer's
 // next version, and among those who signed it are enough root signers of old and
-// enough of its own. The state of the issuer's lists is then State.Rotated. The
-// same root again is nil too, and no rotation: compare versions first.
+// enough of its own. The state of the issuer's lists is then State.Rotated.
 //
 // Several rotations are made one after the other; whether the last root is still
 // valid is Current's.
@@ -192,11 +190,4 @@ func Rotate(old, next *Root, signed []verify.Signer) error {
 		return err
 	}
 	return next.AcceptsItself(signed)
-}
-
-// Bytes returns the root's canonical form.
-func (r *Root) Bytes() ([]byte, error) {
-	var b bytes.Buffer
-	err := WriteRoot(&b, r)
-	return b.Bytes(), err
 }
