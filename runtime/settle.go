@@ -152,7 +152,7 @@ func (r *running) grace() time.Duration {
 	if r.until.IsZero() {
 		return process.DefaultGrace
 	}
-	return max(0, time.Until(r.until))
+	return max(0, r.until.Sub(r.host.now()))
 }
 
 // forced returns a context that a forced stop ends.

@@ -50,7 +50,8 @@ var ErrSpec = errors.New("invalid process specification")
 // ErrChanged reports that Spec.Path no longer names the file that was opened.
 var ErrChanged = errors.New("path no longer names the opened file")
 
-// A Spec says what to start. All fields but Args and Env are required.
+// A Spec says what to start. All fields but Args, Env and Now are
+// required.
 type Spec struct {
 	// Executable is the opened file whose bytes the caller verified. A native
 	// program is executed from this very inode, even if Path was replaced. A
@@ -67,6 +68,8 @@ type Spec struct {
 	// CallID identifies the call: 1 to 64 of A–Z, a–z, 0–9, "-", "_". It must be
 	// unique among the calls of this user, for Sweep goes by it.
 	CallID string
+	// Now tells the time of lines on stderr. nil: time.Now.
+	Now func() time.Time
 }
 
 // A StartError reports that the child could not be started. Nothing runs.
@@ -177,8 +180,12 @@ func Start(spec Spec) (*Child, error) {
 		pipes.closeParentEnds()
 		return nil, startError(spec, byPath, err)
 	}
+	now := spec.Now
+	if now == nil {
+		now = time.Now
+	}
 	go func() {
-		c.Stderr.drain(c.stderr)
+		c.Stderr.drain(c.stderr, now)
 		close(c.drained)
 	}()
 	return c, nil

@@ -399,7 +399,7 @@ func TestParallelCalls(t *testing.T) {
 // call runs, neither block the child nor stay in memory.
 func TestStderrFlood(t *testing.T) {
 	t.Parallel()
-	for _, behaviour := range []string{"stderr-flood", "stderr-one-line"} {
+	for _, behaviour := range []string{"stderr-flood", "stderr-no-text", "stderr-one-line"} {
 		c := start(t, spec(t, behaviour))
 		if lines := call(t, c); len(lines) != 2 {
 			t.Errorf("%s: answers: %q", behaviour, lines)
@@ -416,6 +416,13 @@ func TestStderrFlood(t *testing.T) {
 			}
 			if last := kept[len(kept)-1].Text; last != fmt.Sprintf("%063d", misbehave.StderrFlood/64-1) {
 				t.Errorf("last line %q", last)
+			}
+		case "stderr-no-text":
+			if n := int64(2 * misbehave.StderrFlood); lines != uint64(n) || size != n || len(kept) != process.MaxLines {
+				t.Errorf("%d lines, %d bytes, %d kept", lines, size, len(kept))
+			}
+			if last := kept[len(kept)-1]; last.Text != "" || last.Seq != 2*misbehave.StderrFlood {
+				t.Errorf("last line %+v", last)
 			}
 		default:
 			if len(kept) != 1 || len(kept[0].Text) != process.MaxLineBytes || kept[0].Cut != 1<<20-process.MaxLineBytes {
