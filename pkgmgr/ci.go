@@ -268,7 +268,8 @@ func grantsTooMuch(file string, m manifest.Manifest, scope string) error {
 }
 
 // installedIntact returns the record of a package whose tree in the store, and below
-// plugins/ where it is the default version, still has its digest, or nil.
+// plugins/ where it is the default version, still has its digest and is sealed, or
+// nil.
 func (h *Home) installedIntact(ctx context.Context, pkg digest.Digest) (in *state.Install, err error) {
 	var def *state.Default
 	err = h.state.View(ctx, func(tx *state.Tx) (err error) {
@@ -281,9 +282,9 @@ func (h *Home) installedIntact(ctx context.Context, pkg digest.Digest) (in *stat
 	if err != nil || in == nil {
 		return nil, err
 	}
-	intact, err := h.storeIntact(ctx, pkg)
+	intact, err := h.storeSound(ctx, pkg)
 	if err == nil && intact && def != nil && def.Package == pkg && exists(h.pluginPath(def.Dir)) {
-		intact, err = h.mirrors(ctx, def.Dir, pkg)
+		intact, err = h.mirrorSound(ctx, def.Dir, pkg)
 	}
 	if err != nil || !intact {
 		return nil, err
