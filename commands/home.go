@@ -1,6 +1,10 @@
 package commands
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
@@ -88,4 +92,38 @@ func (in *invocation) site() (*pkgmgr.Home, *pkgmgr.Lock, error) {
 	}
 	lock, err := in.lock()
 	return h, lock, err
+}
+
+// scratch performs work on a data directory that is made for it and thrown away, also
+// by an interrupt.
+func (in *invocation) scratch(work func(*pkgmgr.Home) error) (err error) {
+	in.context()
+	dir, err := os.MkdirTemp("", "switchyard-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := removeTree(dir); err == nil {
+			err = e
+		}
+	}()
+	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress()})
+	if err != nil {
+		return err
+	}
+	return work(h)
+}
+
+// removeTree removes a data directory, whose trees are read-only.
+func removeTree(dir string) error {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
 }

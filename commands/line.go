@@ -244,6 +244,9 @@ func (p *permuter) take(f knownFlag, typed, value string, hasValue bool) error {
 		}
 		p.next++
 	}
+	if value == "" {
+		return p.usage("%s needs a value that is not empty", typed)
+	}
 	p.flags = append(p.flags, "--"+f.name+"="+value)
 	return nil
 }
