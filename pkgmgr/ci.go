@@ -63,7 +63,9 @@ func CheckProject(p *project.Project, lock *Lock) (*Drifts, error) {
 	case err != nil:
 		return nil, err
 	default:
-		compareConfig(config, lock.File, add)
+		for _, c := range config.Drift(lock.File) {
+			add(c.ID, driftOfConfig(c.Kind), c.Was, cmp.Or(c.Now, c.Platform))
+		}
 	}
 	if len(out.Items) == 0 {
 		return nil, nil
@@ -71,34 +73,23 @@ func CheckProject(p *project.Project, lock *Lock) (*Drifts, error) {
 	return out, nil
 }
 
-func compareConfig(c *project.Config, f *lockfile.File, add func(id, what, wanted, found string)) {
-	for _, id := range c.IDs() {
-		w := c.Plugins[id]
-		e, ok := f.Plugin(id)
-		if !ok {
-			add(id, DriftUnlocked, "", cmp.Or(w.Version, "any version"))
-			continue
-		}
-		if !w.Accepts(e.Version) {
-			add(id, DriftRange, e.Version, w.Version)
-		}
-		if source := lockfile.CleanSource(w.Source); source != e.Source {
-			add(id, DriftSource, e.Source, source)
-		}
-		if w.Scopes != nil && !slices.Equal(slices.Sorted(slices.Values(w.Scopes)), e.Grants) {
-			add(id, DriftScopes, strings.Join(e.Grants, " "), strings.Join(w.Scopes, " "))
-		}
-		for _, platform := range c.Platforms {
-			if _, _, ok := e.For(platform); !ok {
-				add(id, DriftPlatforms, "", platform)
-			}
-		}
+// driftOfConfig names a difference that project.Config.Drift found.
+func driftOfConfig(kind lockfile.Kind) string {
+	switch kind {
+	case lockfile.Added:
+		return DriftUnlocked
+	case lockfile.Removed:
+		return DriftNotWanted
+	case lockfile.VersionChanged:
+		return DriftRange
+	case lockfile.SourceChanged:
+		return DriftSource
+	case lockfile.GrantsChanged:
+		return DriftScopes
+	case lockfile.PlatformMissing:
+		return DriftPlatforms
 	}
-	for _, e := range f.Plugins {
-		if _, ok := c.Plugins[e.ID]; !ok {
-			add(e.ID, DriftNotWanted, e.Version, "")
-		}
-	}
+	return string(kind)
 }
 
 // InstallLocked installs what one lock entry says for this platform, from the
