@@ -1,12 +1,14 @@
 package commands
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 )
 
@@ -84,14 +86,24 @@ func (in *invocation) lock() (*pkgmgr.Lock, error) {
 }
 
 // site opens the data directory and the project's lock: what most commands about
-// one plugin work on.
+// one plugin work on. A listing decides nothing: it goes on where the lock cannot be
+// understood, and says so.
 func (in *invocation) site() (*pkgmgr.Home, *pkgmgr.Lock, error) {
 	h, err := in.home()
 	if err != nil {
 		return nil, nil, err
 	}
 	lock, err := in.lock()
-	return h, lock, err
+	var faults lockfile.Faults
+	if in.commandName() != "list" || !errors.As(err, &faults) {
+		return h, lock, err
+	}
+	mend := ""
+	if errors.Is(err, lockfile.ErrConflict) {
+		mend = "; next: " + in.next("lock", "--merge")
+	}
+	in.warn("%v; what follows leaves the lock out of account%s", faults[0], mend)
+	return h, nil, nil
 }
 
 // scratch performs work on a data directory that is made for it and thrown away, also
