@@ -183,7 +183,10 @@ func run(t *testing.T, name string, timeout time.Duration) (child *process.Child
 	}
 	exit := child.Finish(ctx, grace)
 	if f != nil {
-		err = f.AfterExit(exit.String(), !exit.Killed && !exit.Clean())
+		err = f
+		if !exit.Killed && !exit.Clean() {
+			err = f.AfterCrash(exit.String())
+		}
 	}
 	return child, callID, err
 }
