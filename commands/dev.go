@@ -82,10 +82,7 @@ func (in *invocation) devOn(h, denials *pkgmgr.Home, dir string, req *runtime.Re
 	if installed != nil && !errors.As(err, &failed) { // a failure shows them itself
 		in.devLogs(h, installed.ID)
 	}
-	if err != nil {
-		return err
-	}
-	return in.answered(req.Method, result, devMode)
+	return in.answered(req.Method, result, err, devMode)
 }
 
 // devLogs shows what the plugin wrote to standard error.

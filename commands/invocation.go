@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
@@ -86,11 +87,15 @@ func (in *invocation) style(stream int) render.Style {
 	return render.Style{Colour: true}
 }
 
-// warn tells what the user should know although the command goes on.
+// warn tells, once, what the user should know although the command goes on.
 func (in *invocation) warn(format string, args ...any) {
-	in.warnings = append(in.warnings, render.Format(format, args...))
+	warning := render.Format(format, args...)
+	if slices.Contains(in.warnings, warning) {
+		return
+	}
+	in.warnings = append(in.warnings, warning)
 	if !in.globals.json {
-		in.stderr("%s %s\n", in.style(2).Mark(render.Warn, "warning:"), render.Safe(in.warnings[len(in.warnings)-1]))
+		in.stderr("%s %s\n", in.style(2).Mark(render.Warn, "warning:"), render.Safe(warning))
 	}
 }
 
