@@ -11,7 +11,6 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
-	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
@@ -213,23 +212,19 @@ func wantedOf(c *project.Config, id string) (project.Wanted, bool) {
 // that it is the plugin and a version that is asked for.
 func (h *Home) installWanted(ctx context.Context, p *project.Project, id string, w project.Wanted, o InstallOptions) (*Installed, error) {
 	e := lockfile.Plugin{ID: id, Source: w.Source}
-	if r, err := versionrange.Parse(w.Version); err == nil {
-		e.Version, _ = exactVersion(r)
+	var err error
+	if e.Version, err = resolveVersion(p, id, w, HostPlatform()); err != nil {
+		return nil, err
 	}
 	at, err := h.locate(p.Root, e, HostPlatform(), "")
 	if err != nil {
 		return nil, err
 	}
 	o.Expect = &Expectation{ID: id, Accepts: w.Accepts, Range: w.Version}
-	return h.Install(ctx, at.path, o)
-}
-
-// exactVersion returns the version that a range is, or "" where it is a real range.
-func exactVersion(r versionrange.Range) (string, bool) {
-	if v, ok := r.Exact(); ok {
-		return v, true
+	if e.Version != "" {
+		o.Expect = &Expectation{ID: id, Version: e.Version} // which the file's name promises
 	}
-	return "", false
+	return h.Install(ctx, at.path, o)
 }
 
 func (h *Home) lockedSource(lock *Lock, e lockfile.Plugin, at located) string {
