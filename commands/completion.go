@@ -25,15 +25,15 @@ func completionCommand(in *invocation) *cli.Command {
 			"switchyard completion zsh > \"${fpath[1]}/_switchyard\"\n" +
 			"switchyard completion fish > ~/.config/fish/completions/switchyard.fish",
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			shell, err := in.oneArgument(c)
 			if err != nil {
 				return err
 			}
-			script, ok := completionScript(args[0])
+			script, ok := completionScript(shell)
 			if !ok {
-				return in.usage("no completion for %q; there is one for bash, zsh and fish", args[0])
+				return in.usage("no completion for %q; there is one for bash, zsh and fish", shell)
 			}
-			in.show(completionData{args[0], script}, func(p *page) { p.out.WriteString(script) })
+			in.show(completionData{shell, script}, func(p *page) { p.out.WriteString(script) })
 			return nil
 		},
 	}

@@ -25,7 +25,7 @@ func envCommand(in *invocation) *cli.Command {
 		Description: "Prints the data directory in force and every environment variable that this program reads.",
 		UsageText:   "switchyard env\nswitchyard env --json",
 		Action: func(c *cli.Context) error {
-			if _, err := in.arguments(c, 0, 0); err != nil {
+			if err := in.noArguments(c); err != nil {
 				return err
 			}
 			dir, err := in.dataDir()

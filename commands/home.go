@@ -68,11 +68,50 @@ func (in *invocation) ref(s string) (pkgmgr.Ref, error) {
 
 // oneRef is the single argument NAME of a command.
 func (in *invocation) oneRef(c *cli.Context) (pkgmgr.Ref, error) {
-	args, err := in.arguments(c, 1, 1)
+	name, err := in.oneArgument(c)
 	if err != nil {
 		return pkgmgr.Ref{}, err
 	}
-	return in.ref(args[0])
+	return in.ref(name)
+}
+
+// homeAndArgument opens the data directory for a command with a single argument.
+func (in *invocation) homeAndArgument(c *cli.Context) (*pkgmgr.Home, string, error) {
+	argument, err := in.oneArgument(c)
+	if err != nil {
+		return nil, "", err
+	}
+	h, err := in.home()
+	return h, argument, err
+}
+
+// homeAndRef opens the data directory for a command with the single argument NAME,
+// which needs no lock.
+func (in *invocation) homeAndRef(c *cli.Context) (*pkgmgr.Home, pkgmgr.Ref, error) {
+	ref, err := in.oneRef(c)
+	if err != nil {
+		return nil, ref, err
+	}
+	h, err := in.home()
+	return h, ref, err
+}
+
+// homeAndID opens the data directory for a command that looks at records, with the
+// optional argument NAME: records outlive the plugin. Without it the id is empty.
+func (in *invocation) homeAndID(c *cli.Context) (h *pkgmgr.Home, id string, err error) {
+	args, err := in.arguments(c, 0, 1)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(args) > 0 {
+		ref, err := in.ref(args[0])
+		if err != nil {
+			return nil, "", err
+		}
+		id = ref.ID
+	}
+	h, err = in.home()
+	return h, id, err
 }
 
 // lock reads the lock of the project that the working directory belongs to; nil

@@ -118,7 +118,7 @@ func (in *invocation) detail(format string, args ...any) {
 func (in *invocation) stderr(format string, args ...any) {
 	in.telling.Lock()
 	defer in.telling.Unlock()
-	in.bar.clear(false)
+	in.bar.clear()
 	_, _ = in.env.Stderr.Write([]byte(render.Format(format, args...)))
 }
 
@@ -135,6 +135,21 @@ func (in *invocation) next(words ...string) string {
 // interactive reports whether a person can be asked.
 func (in *invocation) interactive() bool {
 	return !in.globals.noInput && !in.globals.json && in.env.Terminal(0) && in.env.Terminal(2)
+}
+
+// noArguments is for commands that take flags alone.
+func (in *invocation) noArguments(c *cli.Context) error {
+	_, err := in.arguments(c, 0, 0)
+	return err
+}
+
+// oneArgument returns the single argument of a command.
+func (in *invocation) oneArgument(c *cli.Context) (string, error) {
+	args, err := in.arguments(c, 1, 1)
+	if err != nil {
+		return "", err
+	}
+	return args[0], nil
 }
 
 // arguments returns the command's arguments if there are between least and most

@@ -35,7 +35,7 @@ func packCommand(in *invocation) *cli.Command {
 			&cli.StringFlag{Name: "platform", Destination: &platform, Usage: "name the archive for `OS/ARCH`"},
 		},
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			source, err := in.oneArgument(c)
 			if err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ func packCommand(in *invocation) *cli.Command {
 			}
 			var r *pkgmgr.PackResult
 			err = in.scratch(func(h *pkgmgr.Home) error {
-				r, err = h.Pack(in.context(), args[0], out, platform)
+				r, err = h.Pack(in.context(), source, out, platform)
 				return err
 			})
 			if err != nil {

@@ -47,11 +47,11 @@ func revokeCommand(in *invocation) *cli.Command {
 			&cli.StringFlag{Name: "reason", Destination: &reason, Usage: "why, in words; shown at every refusal (`TEXT`)"},
 		},
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			subject, err := in.oneArgument(c)
 			if err != nil {
 				return err
 			}
-			denial, err := pkgmgr.ParseDenial(args[0], reason)
+			denial, err := pkgmgr.ParseDenial(subject, reason)
 			if err != nil {
 				return in.usage("%v", err)
 			}
@@ -59,7 +59,7 @@ func revokeCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			before, _ := in.packages(true) // for a warning alone
+			before, _ := in.packages(everyVersion) // for a warning alone
 			r, err := h.Revoke(in.context(), denial)
 			if err != nil {
 				return err
