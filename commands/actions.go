@@ -46,6 +46,7 @@ func actionsCommand(in *invocation) *cli.Command {
 			}
 			req.Ref = ref
 			r, err := host.Run(in.context(), *req)
+			unrecorded, err := withAnswer(r, err)
 			if err != nil {
 				return err
 			}
@@ -64,6 +65,9 @@ func actionsCommand(in *invocation) *cli.Command {
 				}
 				p.table(t)
 			})
+			if unrecorded != nil {
+				return &unrecordedAnswer{unrecorded, data}
+			}
 			return nil
 		},
 	}

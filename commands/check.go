@@ -29,22 +29,18 @@ func checkCommand(in *invocation) *cli.Command {
 			"executed.",
 		UsageText: "switchyard check .\nswitchyard check dist/repo-facts-1.0.0.tar.zst",
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			h, source, err := in.homeAndArgument(c)
 			if err != nil {
 				return err
 			}
-			h, err := in.home()
-			if err != nil {
-				return err
-			}
-			r, err := h.Check(in.context(), args[0])
+			r, err := h.Check(in.context(), source)
 			if err != nil {
 				return err
 			}
 			for _, w := range r.Warnings {
 				in.warn("%s", w)
 			}
-			data := checkData{r.Manifest.ID, r.Manifest.Version, r.Package, r.Fingerprint, r.ExecutableKind, r.Files, r.Bytes, in.afterCheck(args[0])}
+			data := checkData{r.Manifest.ID, r.Manifest.Version, r.Package, r.Fingerprint, r.ExecutableKind, r.Files, r.Bytes, in.afterCheck(source)}
 			in.report(data, func(p *page) {
 				p.line("%s %s can be installed.", p.style.Mark(render.Strong, data.ID), data.Version)
 				p.field("package", "%s", data.Package)

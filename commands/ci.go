@@ -40,7 +40,7 @@ func ciCommand(in *invocation) *cli.Command {
 			&cli.StringFlag{Name: "lock-digest", Destination: &o.lockDigest, Usage: "trust the lock that has this `DIGEST`"},
 		},
 		Action: func(c *cli.Context) error {
-			if _, err := in.arguments(c, 0, 0); err != nil {
+			if err := in.noArguments(c); err != nil {
 				return err
 			}
 			return in.ci(o)

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
+	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
@@ -111,10 +113,11 @@ func (in *invocation) peek(read func(*state.Tx) error) {
 	_ = state.At(dir).View(ctx, read)
 }
 
-// offer appends a candidate that a shell can insert as it is. Everything read from
-// the data directory goes through it.
+// offer appends a candidate, spaces included: the shell's script quotes it. Everything
+// read from the data directory goes through it, and what means anything to a shell but
+// a space is not offered.
 func offer(out []candidate, value, about string) []candidate {
-	if strings.Contains(value, " ") || !shellSafe(value) || slices.ContainsFunc(out, func(c candidate) bool { return c.value == value }) {
+	if value == "" || !shellSafe(value) || slices.ContainsFunc(out, func(c candidate) bool { return c.value == value }) {
 		return out
 	}
 	if !shellSafe(about) {
@@ -123,11 +126,13 @@ func offer(out []candidate, value, about string) []candidate {
 	return append(out, candidate{value, about})
 }
 
+// shellSafe accepts letters and digits of every script, spaces, and the punctuation of
+// names, versions and paths.
 func shellSafe(s string) bool {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		case c == '-' && i > 0, c == '_', c == '.', c == '/', c == ':', c == '@', c == '+', c == ' ':
+	for i, r := range s {
+		switch {
+		case unicode.IsLetter(r) && render.Visible(r), unicode.IsDigit(r):
+		case r == '-' && i > 0, strings.ContainsRune("_./:@+ ", r):
 		default:
 			return false
 		}

@@ -25,15 +25,15 @@ func completionCommand(in *invocation) *cli.Command {
 			"switchyard completion zsh > \"${fpath[1]}/_switchyard\"\n" +
 			"switchyard completion fish > ~/.config/fish/completions/switchyard.fish",
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			shell, err := in.oneArgument(c)
 			if err != nil {
 				return err
 			}
-			script, ok := completionScript(args[0])
+			script, ok := completionScript(shell)
 			if !ok {
-				return in.usage("no completion for %q; there is one for bash, zsh and fish", args[0])
+				return in.usage("no completion for %q; there is one for bash, zsh and fish", shell)
 			}
-			in.show(completionData{args[0], script}, func(p *page) { p.out.WriteString(script) })
+			in.show(completionData{shell, script}, func(p *page) { p.out.WriteString(script) })
 			return nil
 		},
 	}
@@ -50,78 +50,6 @@ func completionScript(shell string) (string, bool) {
 	}
 	return "", false
 }
-
-// Each script passes the words up to the cursor, the last one unfinished, and
-// gets lines of "candidate<TAB>explanation". The line filesMark says that file
-// names belong here, too.
-const bashCompletion = `# bash completion for switchyard
-_switchyard() {
-    local line typed cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_LINE:0:COMP_POINT}
-    local -a words
-    # bash splits words at = and @ as well; the program wants them whole.
-    read -ra words <<<"$before"
-    if [[ -z $before || $before == *[[:space:]] ]]; then
-        words+=("")
-    fi
-    typed=${words[${#words[@]}-1]}
-    if [[ $cur == [=@:] ]]; then
-        cur=""
-    fi
-    local -i keep=$((${#typed} - ${#cur}))
-    COMPREPLY=()
-    while IFS= read -r line; do
-        if [[ $line == "` + filesMark + `" ]]; then
-            compopt -o filenames 2>/dev/null
-            while IFS= read -r line; do
-                COMPREPLY+=("$line")
-            done < <(compgen -f -- "$cur")
-            continue
-        fi
-        line=${line%%$'\t'*}
-        COMPREPLY+=("${line:keep}")
-    done < <("${words[0]/#\~/$HOME}" ` + completionFlag + ` "${words[@]:1}" 2>/dev/null)
-}
-complete -F _switchyard switchyard
-`
-
-const zshCompletion = `#compdef switchyard
-# zsh completion for switchyard
-_switchyard() {
-    local line name about files=
-    local -a found
-    while IFS= read -r line; do
-        if [[ $line == "` + filesMark + `" ]]; then
-            files=1
-            continue
-        fi
-        name=${line%%$'\t'*} about=${line#*$'\t'}
-        found+=("${name//:/\\:}:$about")
-    done < <("${(Q)words[1]/#\~/$HOME}" ` + completionFlag + ` "${(Q)words[@]:1:$((CURRENT-1))}" 2>/dev/null)
-    (( $#found )) && _describe -t values switchyard found
-    [[ -n $files ]] && _files
-}
-if [[ $funcstack[1] == _switchyard ]]; then
-    _switchyard "$@"
-else
-    compdef _switchyard switchyard
-fi
-`
-
-const fishCompletion = `# fish completion for switchyard
-function __switchyard_complete
-    set -l words (commandline -opc)
-    set -l program $words[1]
-    set -e words[1]
-    for line in ($program ` + completionFlag + ` $words (commandline -ct) 2>/dev/null)
-        if test "$line" = "` + filesMark + `"
-            __fish_complete_path (commandline -ct)
-        else
-            echo $line
-        end
-    end
-end
-complete -c switchyard -f -a '(__switchyard_complete)'
-`
 
 // filesMark stands for "file names belong here".
 const filesMark = ":files"

@@ -143,6 +143,11 @@ type (
 		ID        string `json:"id"`
 		Operation string `json:"operation"`
 	}
+	unrecordedDetails struct {
+		ID     string `json:"id"`
+		Call   string `json:"call"`
+		Answer any    `json:"answer"` // what the command prints where all goes well, or null
+	}
 	busyDetails struct {
 		What      string `json:"what"`
 		Operation string `json:"operation"`

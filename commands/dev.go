@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
@@ -48,7 +47,7 @@ func (e *devUnderLock) Error() string {
 	return "dev runs unreviewed code and this project has a lock: " + e.lock
 }
 
-func (in *invocation) dev(dir string, req *runtime.Request) (err error) {
+func (in *invocation) dev(dir string, req *runtime.Request) error {
 	lock, err := in.lock()
 	if err != nil {
 		return err
@@ -64,35 +63,26 @@ func (in *invocation) dev(dir string, req *runtime.Request) (err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return &pkgmgr.NotFound{Kind: "source", Name: dir}
 	}
-	scratch, err := os.MkdirTemp("", "switchyard-dev-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := removeTree(scratch); err == nil {
-			err = e
-		}
-	}()
-	h, err := pkgmgr.Open(scratch, pkgmgr.Options{Now: in.env.Now, Progress: in.progress()})
+	denials, err := in.home()
 	if err != nil {
 		return err
 	}
 	in.force = make(chan struct{})
+	return in.scratch(func(h *pkgmgr.Home) error { return in.devOn(h, denials, dir, req) })
+}
+
+// devOn calls the plugin that stands in dir, installed into a throw-away data
+// directory, under the denials of the one in force.
+func (in *invocation) devOn(h, denials *pkgmgr.Home, dir string, req *runtime.Request) error {
 	host := in.hostOf(h)
-	host.Force = in.force
-	if host.Denials, err = in.home(); err != nil {
-		return err
-	}
+	host.Force, host.Denials = in.force, denials
 	in.stderr("%s\n", in.style(2).Mark(render.Warn, "DEV: what stands in "+dir+" runs unreviewed, with everything it asks for granted"))
 	result, installed, err := host.Dev(in.context(), dir, *req)
 	var failed *runtime.Failed
 	if installed != nil && !errors.As(err, &failed) { // a failure shows them itself
 		in.devLogs(h, installed.ID)
 	}
-	if err != nil {
-		return err
-	}
-	return in.answered(req.Method, result, devMode)
+	return in.answered(req.Method, result, err, devMode)
 }
 
 // devLogs shows what the plugin wrote to standard error.
@@ -104,20 +94,6 @@ func (in *invocation) devLogs(h *pkgmgr.Home, id string) {
 	for _, l := range lines {
 		in.note("DEV %s: %s", id, l.Line)
 	}
-}
-
-// removeTree removes a data directory, whose trees are read-only.
-func removeTree(dir string) error {
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			return os.Chmod(path, 0o700)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return os.RemoveAll(dir)
 }
 
 // devHint replaces the hint of a failure in the author's loop: nothing of it is

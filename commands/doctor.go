@@ -43,7 +43,7 @@ func doctorCommand(in *invocation) *cli.Command {
 			&cli.BoolFlag{Name: "repair", Destination: &repair, Usage: "mend what can be mended"},
 		},
 		Action: func(c *cli.Context) error {
-			if _, err := in.arguments(c, 0, 0); err != nil {
+			if err := in.noArguments(c); err != nil {
 				return err
 			}
 			return in.doctor(repair)

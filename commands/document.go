@@ -35,7 +35,7 @@ func (in *invocation) flush() error {
 	if !in.globals.json {
 		return in.flushText()
 	}
-	return in.document(success{apiVersion, in.commandName(), true, in.data, in.warnings})
+	return in.document(success{APIVersion: apiVersion, Command: in.commandName(), OK: true, Data: in.data, Warnings: in.warnings})
 }
 
 func (in *invocation) flushText() error {
@@ -75,7 +75,7 @@ func (in *invocation) fail(f failure) {
 		if f.details == nil {
 			f.details = struct{}{}
 		}
-		doc := failed{apiVersion, in.commandName(), false, failedError{f.code, f.message, f.hint, f.details}}
+		doc := failed{APIVersion: apiVersion, Command: in.commandName(), Error: failedError{f.code, f.message, f.hint, f.details}}
 		// What cannot be encoded or written here has nowhere else to go: the exit code stands.
 		if err := in.document(doc); err != nil {
 			in.stderr("switchyard: %s\n", err)

@@ -25,7 +25,7 @@ func envCommand(in *invocation) *cli.Command {
 		Description: "Prints the data directory in force and every environment variable that this program reads.",
 		UsageText:   "switchyard env\nswitchyard env --json",
 		Action: func(c *cli.Context) error {
-			if _, err := in.arguments(c, 0, 0); err != nil {
+			if err := in.noArguments(c); err != nil {
 				return err
 			}
 			dir, err := in.dataDir()
@@ -35,7 +35,7 @@ func envCommand(in *invocation) *cli.Command {
 			v := thisVersion()
 			data := envData{DataDir: dir, OS: v.OS, Arch: v.Arch}
 			for _, s := range [][2]string{
-				{pkgmgr.EnvDataDir, "the data directory, unless --data-dir says otherwise"},
+				{pkgmgr.EnvDataDir, "the data directory, unless --data-dir says otherwise; empty is as if it were not set"},
 				{"XDG_DATA_HOME", "where the data directory is on Linux by default"},
 				{"HOME", "the same, where XDG_DATA_HOME is not set"},
 				{"NO_COLOR", "no colour if it is not empty"},

@@ -14,6 +14,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/runtime"
+	"github.com/switchyard-plugins/switchyard/runtime/call"
 	"github.com/switchyard-plugins/switchyard/runtime/process"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin"
 	"github.com/switchyard-plugins/switchyard/sdk/scaffold"
@@ -185,7 +186,13 @@ func (in *invocation) classifyCall(err error, f *failure) bool {
 		start     *process.StartError
 		unhealthy *runtime.Unhealthy
 		stopped   *runtime.Stopped
+		lost      *runtime.Unrecorded
 	)
+	defer func() { // beside a failed or stopped call, what could not be recorded is a second fact
+		if f.code != "call.unrecorded" && errors.As(err, &lost) {
+			f.more = append(f.more, lost.Error())
+		}
+	}()
 	switch {
 	case errors.As(err, &failed):
 		f.exit, f.code, f.message = exitPlugin, string(failed.Fault.Code), failed.Error()
@@ -214,6 +221,21 @@ func (in *invocation) classifyCall(err error, f *failure) bool {
 			f.hint = in.next("operations", "show", stopped.Operation)
 		}
 		f.details = stoppedDetails{stopped.ID, stopped.Operation}
+	case errors.As(err, &lost):
+		f.code, f.message, f.hint = "call.unrecorded", lost.Error(), in.next("operations", "show", lost.Call)
+		if cause := (failure{}); in.classifyState(lost.Err, &cause) && cause.hint != "" {
+			f.hint = cause.hint
+		}
+		d := unrecordedDetails{ID: lost.ID, Call: lost.Call}
+		var answer *unrecordedAnswer
+		if errors.As(err, &answer) {
+			d.Answer = answer.data
+		}
+		f.details = d
+	case errors.Is(err, runtime.ErrRequest):
+		f.exit, f.code, f.hint = exitUsage, "usage", in.next("help", in.commandName())
+	case errors.Is(err, call.ErrTooLarge), errors.Is(err, call.ErrInput):
+		f.exit, f.code, f.hint = exitUsage, "input.invalid", in.next("help", in.commandName())
 	case errors.Is(err, errInterrupted):
 		f.exit, f.code, f.message = exitInterrupted, "interrupted", err.Error()
 	case errors.Is(err, context.Canceled) && in.interrupted():

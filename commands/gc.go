@@ -23,7 +23,7 @@ func gcCommand(in *invocation) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Destination: &dryRun, Usage: "say what would be removed and remove nothing"},
 		},
 		Action: func(c *cli.Context) error {
-			if _, err := in.arguments(c, 0, 0); err != nil {
+			if err := in.noArguments(c); err != nil {
 				return err
 			}
 			h, lock, err := in.site()

@@ -41,11 +41,7 @@ func historyCommand(in *invocation) *cli.Command {
 		UsageText:   "switchyard history\nswitchyard history repo-facts --limit 10",
 		Flags:       flags{limitFlag(&limit, 30, "events")},
 		Action: func(c *cli.Context) error {
-			id, err := in.optionalID(c)
-			if err != nil {
-				return err
-			}
-			h, err := in.home()
+			h, id, err := in.homeAndID(c)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/runtime"
+	"github.com/switchyard-plugins/switchyard/runtime/process"
 )
 
 // host returns what runs plugins, and the lock that they run under. It must be
@@ -68,13 +69,22 @@ func (in *invocation) hostOf(h *pkgmgr.Home) *runtime.Host {
 // sweep ends what killed commands left running and records their operations as
 // abandoned.
 func (in *invocation) sweep(h *pkgmgr.Home) error {
-	ended, err := in.hostOf(h).Recover(context.Background())
+	return in.swept(in.hostOf(h).Recover(context.Background()))
+}
+
+// swept tells what a sweep did. Processes that could not be ended and records that
+// cannot be written are left for a later command; they keep this one from nothing.
+func (in *invocation) swept(ended int, err error) error {
 	if ended > 0 {
 		in.note("Ended %s that a killed command had left behind.", count(ended, "process", "processes"))
 	}
+	var survivors *process.SurvivorError
+	if errors.As(err, &survivors) {
+		in.warn("a killed command left %v", survivors)
+	}
 	var readOnly *pkgmgr.ReadOnly
-	if errors.Is(err, state.ErrReadOnly) || errors.As(err, &readOnly) {
-		return nil // what cannot be recorded is left for a command that can
+	if err == error(survivors) || errors.Is(err, state.ErrReadOnly) || errors.As(err, &readOnly) {
+		return nil
 	}
 	return err
 }

@@ -39,11 +39,11 @@ func initCommand(in *invocation) *cli.Command {
 			&cli.StringFlag{Name: "sdk", Destination: &o.sdk, Usage: "use the SDK in `DIR`, a checkout of this program's source"},
 		},
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			dir, err := in.oneArgument(c)
 			if err != nil {
 				return err
 			}
-			return in.init(args[0], o)
+			return in.init(dir, o)
 		},
 	}
 }

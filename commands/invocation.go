@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
@@ -86,11 +87,15 @@ func (in *invocation) style(stream int) render.Style {
 	return render.Style{Colour: true}
 }
 
-// warn tells what the user should know although the command goes on.
+// warn tells, once, what the user should know although the command goes on.
 func (in *invocation) warn(format string, args ...any) {
-	in.warnings = append(in.warnings, render.Format(format, args...))
+	warning := render.Format(format, args...)
+	if slices.Contains(in.warnings, warning) {
+		return
+	}
+	in.warnings = append(in.warnings, warning)
 	if !in.globals.json {
-		in.stderr("%s %s\n", in.style(2).Mark(render.Warn, "warning:"), render.Safe(in.warnings[len(in.warnings)-1]))
+		in.stderr("%s %s\n", in.style(2).Mark(render.Warn, "warning:"), render.Safe(warning))
 	}
 }
 
@@ -113,7 +118,7 @@ func (in *invocation) detail(format string, args ...any) {
 func (in *invocation) stderr(format string, args ...any) {
 	in.telling.Lock()
 	defer in.telling.Unlock()
-	in.bar.clear(false)
+	in.bar.clear()
 	_, _ = in.env.Stderr.Write([]byte(render.Format(format, args...)))
 }
 
@@ -130,6 +135,21 @@ func (in *invocation) next(words ...string) string {
 // interactive reports whether a person can be asked.
 func (in *invocation) interactive() bool {
 	return !in.globals.noInput && !in.globals.json && in.env.Terminal(0) && in.env.Terminal(2)
+}
+
+// noArguments is for commands that take flags alone.
+func (in *invocation) noArguments(c *cli.Context) error {
+	_, err := in.arguments(c, 0, 0)
+	return err
+}
+
+// oneArgument returns the single argument of a command.
+func (in *invocation) oneArgument(c *cli.Context) (string, error) {
+	args, err := in.arguments(c, 1, 1)
+	if err != nil {
+		return "", err
+	}
+	return args[0], nil
 }
 
 // arguments returns the command's arguments if there are between least and most

@@ -203,7 +203,10 @@ func (p *permuter) flag(a string) error {
 	if !ok || len(name) == 1 {
 		return p.unknownFlag("--"+name, name)
 	}
-	return p.take(f, "--"+name, value, hasValue)
+	if hasValue {
+		return p.takeValue(f, "--"+name, value)
+	}
+	return p.take(f, "--"+name)
 }
 
 // short takes "-x", "-xy" for two switches, "-xVALUE" and "-x=VALUE".
@@ -216,11 +219,11 @@ func (p *permuter) short(a string) error {
 			name, _, _ := strings.Cut(a[1:], "=")
 			return p.unknownFlag("-"+name, name)
 		case f.value && rest != "":
-			return p.take(f, "-"+letter, strings.TrimPrefix(rest, "="), true)
+			return p.takeValue(f, "-"+letter, strings.TrimPrefix(rest, "="))
 		case strings.HasPrefix(rest, "="):
-			return p.take(f, "-"+letter, rest[1:], true)
+			return p.takeValue(f, "-"+letter, rest[1:])
 		}
-		if err := p.take(f, "-"+letter, "", false); err != nil {
+		if err := p.take(f, "-"+letter); err != nil {
 			return err
 		}
 		letters = rest
@@ -228,21 +231,30 @@ func (p *permuter) short(a string) error {
 	return nil
 }
 
-func (p *permuter) take(f knownFlag, typed, value string, hasValue bool) error {
+// take takes a flag that was typed without a value: a switch, or one whose value is the
+// next word.
+func (p *permuter) take(f knownFlag, typed string) error {
 	p.given[f.name] = true
 	switch {
-	case hasValue:
 	case !f.value:
 		p.flags = append(p.flags, "--"+f.name)
 		return nil
 	case p.next == len(p.args):
 		return p.usage("%s needs a value", typed)
-	default:
-		value = p.args[p.next]
-		if name, _, _ := strings.Cut(strings.TrimLeft(value, "-"), "="); isFlag(value) && p.known[name].name != "" {
-			return p.usage("%s needs a value, and %s is another flag; if it is the value, write %s=%s", typed, value, typed, value)
-		}
-		p.next++
+	}
+	value := p.args[p.next]
+	if name, _, _ := strings.Cut(strings.TrimLeft(value, "-"), "="); isFlag(value) && p.known[name].name != "" {
+		return p.usage("%s needs a value, and %s is another flag; if it is the value, write %s=%s", typed, value, typed, value)
+	}
+	p.next++
+	return p.takeValue(f, typed, value)
+}
+
+// takeValue takes a flag with its value.
+func (p *permuter) takeValue(f knownFlag, typed, value string) error {
+	p.given[f.name] = true
+	if value == "" {
+		return p.usage("%s needs a value that is not empty", typed)
 	}
 	p.flags = append(p.flags, "--"+f.name+"="+value)
 	return nil

@@ -61,7 +61,7 @@ func (in *invocation) perform(l *line) error {
 
 // finish writes what the command left to write and returns the exit code.
 func (in *invocation) finish(err error) int {
-	in.bar.clear(true)
+	in.bar.end()
 	defer func() {
 		if in.stop != nil {
 			in.stop()

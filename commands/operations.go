@@ -62,11 +62,7 @@ func operationsListCommand(in *invocation) *cli.Command {
 		UsageText:   "switchyard operations list\nswitchyard operations list repo-facts --limit 5 --json",
 		Flags:       flags{limitFlag(&limit, 20, "operations")},
 		Action: func(c *cli.Context) error {
-			id, err := in.optionalID(c)
-			if err != nil {
-				return err
-			}
-			h, err := in.home()
+			h, id, err := in.homeAndID(c)
 			if err != nil {
 				return err
 			}
@@ -107,17 +103,6 @@ func limitFlag(limit *int, value int, what string) cli.Flag {
 		Usage: fmt.Sprintf("show at most `N` %s, 0 for all (default %d)", what, value)}
 }
 
-// optionalID is the optional argument NAME of commands that look at records,
-// which outlive the plugin.
-func (in *invocation) optionalID(c *cli.Context) (string, error) {
-	args, err := in.arguments(c, 0, 1)
-	if err != nil || len(args) == 0 {
-		return "", err
-	}
-	ref, err := in.ref(args[0])
-	return ref.ID, err
-}
-
 func stateMark(s state.OperationState) render.Mark {
 	switch s {
 	case state.Succeeded:
@@ -141,15 +126,11 @@ func operationsShowCommand(in *invocation) *cli.Command {
 		Description: "Shows one operation with its result.",
 		UsageText:   "switchyard operations show 01890a5d-ac96-774b-bcce-b302099a8057",
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			h, id, err := in.homeAndArgument(c)
 			if err != nil {
 				return err
 			}
-			h, err := in.home()
-			if err != nil {
-				return err
-			}
-			o, err := h.Operation(in.context(), args[0])
+			o, err := h.Operation(in.context(), id)
 			if err != nil {
 				return err
 			}
@@ -207,15 +188,11 @@ func operationsCancelCommand(in *invocation) *cli.Command {
 		Description: "Asks a running operation to stop. The request is recorded; the process that supervises the operation sees it within moments, ends the plugin and records the end.",
 		UsageText:   "switchyard operations cancel 01890a5d-ac96-774b-bcce-b302099a8057",
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			h, id, err := in.homeAndArgument(c)
 			if err != nil {
 				return err
 			}
-			h, err := in.home()
-			if err != nil {
-				return err
-			}
-			o, err := h.CancelOperation(in.context(), args[0], "switchyard operations cancel")
+			o, err := h.CancelOperation(in.context(), id, "switchyard operations cancel")
 			if err != nil {
 				return err
 			}

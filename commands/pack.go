@@ -7,6 +7,7 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/switchyard-plugins/switchyard/lockfile"
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
 
@@ -25,7 +26,7 @@ func packCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		ArgsUsage: "DIR",
 		Description: "Writes a directory as an archive, after every check that install makes. The same files give the same bytes on any " +
-			"machine: no times, owners or names of this one are in it. Version control and what .switchyardignore lists stay out.\n\n" +
+			"machine: no times, owners or names of this one are in it, and no data directory is needed. Version control and what .switchyardignore lists stay out.\n\n" +
 			"The archive is called <id>-<version>[-os-arch].tar.zst unless -o says otherwise; its ending chooses between .tar.zst, .tar.gz and .zip. " +
 			"There is no plain .tar, which install reads: an archive that is handed around is worth compressing. It cannot be written into DIR, where it would become part of the next package, unless .switchyardignore lists it.",
 		UsageText: "switchyard pack my-plugin\nswitchyard pack . -o ../repo-facts.zip\nswitchyard pack build --platform linux/arm64",
@@ -34,7 +35,7 @@ func packCommand(in *invocation) *cli.Command {
 			&cli.StringFlag{Name: "platform", Destination: &platform, Usage: "name the archive for `OS/ARCH`"},
 		},
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			source, err := in.oneArgument(c)
 			if err != nil {
 				return err
 			}
@@ -43,11 +44,11 @@ func packCommand(in *invocation) *cli.Command {
 					return in.usage("--platform: %v", err)
 				}
 			}
-			h, err := in.home()
-			if err != nil {
+			var r *pkgmgr.PackResult
+			err = in.scratch(func(h *pkgmgr.Home) error {
+				r, err = h.Pack(in.context(), source, out, platform)
 				return err
-			}
-			r, err := h.Pack(in.context(), args[0], out, platform)
+			})
 			if err != nil {
 				return err
 			}

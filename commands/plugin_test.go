@@ -24,6 +24,8 @@ import (
 //	crash      exits 3 in the middle of a call
 //	impostor   states another version than its manifest
 //	slow       opens its last argument for writing when operate arrives, and never answers
+//	thief      takes its last argument, a file, away before it answers inspect or
+//	           operate; the action "crash" exits 3 then
 //	reader     requests project.files.read and reports whether it got the root
 func writePlugin(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
@@ -75,6 +77,12 @@ mode=$1 pipe=$2
 answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
 while IFS= read -r request; do
     id=${request#*'"id":'} id=${id%%[,\}]*}
+    case $mode$request in
+    thief*'"method":"project.'*)
+        mv "$pipe" "$pipe.aside"
+        case $request in *'"action":"crash"'*) exit 3 ;; esac
+        ;;
+    esac
     case $request in
     *'"method":"initialize"'*)
         grants=${request#*'"grantedScopes":'} grants=${grants%%]*}]

@@ -48,7 +48,7 @@ func (b *bar) enter(stage string) {
 		b.begun = b.in.env.Now()
 		b.timer = time.AfterFunc(patience, b.tick)
 	}
-	b.draw(true)
+	b.draw()
 }
 
 // advance reports work within the stage; total is 0 when it is not known.
@@ -56,18 +56,21 @@ func (b *bar) advance(done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done, b.total = done, total
-	b.draw(false)
+	if b.in.env.Now().Sub(b.drawn) >= redrawAfter {
+		b.draw()
+	}
 }
 
 func (b *bar) tick() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.draw(true)
+	b.draw()
 }
 
-func (b *bar) draw(now bool) {
+// draw draws the bar if the work has taken long enough. mu is held.
+func (b *bar) draw() {
 	at := b.in.env.Now()
-	if b.closed || b.begun.IsZero() || at.Sub(b.begun) < patience || !now && at.Sub(b.drawn) < redrawAfter {
+	if b.closed || b.begun.IsZero() || at.Sub(b.begun) < patience {
 		return
 	}
 	b.drawn = at
@@ -92,22 +95,35 @@ func (b *bar) text() string {
 	return render.Cut(render.Text(b.stage), room-1-render.Width(right)) + right
 }
 
-// clear takes the bar off the screen, for a line of text or for good.
-func (b *bar) clear(forGood bool) {
+// clear takes the bar off the screen, for a line of text.
+func (b *bar) clear() {
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.erase()
+}
+
+// end takes the bar off the screen for good.
+func (b *bar) end() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.erase()
+	b.closed = true
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+}
+
+// erase is clear with mu held.
+func (b *bar) erase() {
 	if !b.drawn.IsZero() {
 		_, _ = b.in.env.Stderr.Write([]byte("\r\x1b[K"))
 		b.drawn = time.Time{}
-	}
-	if forGood {
-		b.closed = true
-		if b.timer != nil {
-			b.timer.Stop()
-		}
 	}
 }
 

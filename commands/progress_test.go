@@ -37,7 +37,7 @@ func TestBarAppearsOnlyForLongWork(t *testing.T) {
 	if env.err.Len() > 0 {
 		t.Errorf("drawn again after no time: %q", env.err.String())
 	}
-	b.clear(true)
+	b.end()
 	if env.err.String() != "\r\x1b[K" {
 		t.Errorf("not taken off the screen: %q", env.err.String())
 	}
@@ -64,7 +64,7 @@ func TestBarIsTakenAwayForText(t *testing.T) {
 	if got := env.err.String(); got != "\r\x1b[Ka line\n" {
 		t.Errorf("%q", got)
 	}
-	in.bar.clear(true)
+	in.bar.end()
 }
 
 func TestNoBar(t *testing.T) {
@@ -80,7 +80,7 @@ func TestNoBar(t *testing.T) {
 		}
 	}
 	var none *bar
-	none.clear(true) // does nothing
+	none.end() // does nothing
 }
 
 func TestByteSize(t *testing.T) {

@@ -58,11 +58,11 @@ func projectTrustCommand(in *invocation) *cli.Command {
 
 // projectRoot is the single argument DIR of a command, resolved.
 func (in *invocation) projectRoot(c *cli.Context) (*pkgmgr.Home, string, error) {
-	args, err := in.arguments(c, 1, 1)
+	dir, err := in.oneArgument(c)
 	if err != nil {
 		return nil, "", err
 	}
-	root, err := pkgmgr.ResolveProject(args[0])
+	root, err := pkgmgr.ResolveProject(dir)
 	if err != nil {
 		return nil, "", err
 	}
@@ -80,17 +80,13 @@ func projectUntrustCommand(in *invocation) *cli.Command {
 		Description: "Takes the trust in a project root back, with everything that its lockfile approved. A directory that is gone is named by the path that list shows.",
 		UsageText:   "switchyard project untrust .",
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			h, dir, err := in.homeAndArgument(c)
 			if err != nil {
 				return err
 			}
-			root, err := pkgmgr.ResolveProject(args[0])
+			root, err := pkgmgr.ResolveProject(dir)
 			if err != nil {
-				root = args[0]
-			}
-			h, err := in.home()
-			if err != nil {
-				return err
+				root = dir
 			}
 			if err := h.UntrustProject(in.context(), root); err != nil {
 				return err
@@ -110,7 +106,7 @@ func projectListCommand(in *invocation) *cli.Command {
 		Description: "Lists the trusted project roots.",
 		UsageText:   "switchyard project list --json",
 		Action: func(c *cli.Context) error {
-			if _, err := in.arguments(c, 0, 0); err != nil {
+			if err := in.noArguments(c); err != nil {
 				return err
 			}
 			h, err := in.home()

@@ -93,15 +93,15 @@ func reviewCommand(in *invocation) *cli.Command {
 			"An argument with a path separator, or that names an archive, is read from there and need not be installed.",
 		UsageText: "switchyard review repo-facts\nswitchyard review dist/repo-facts-1.0.0.tar.zst",
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			subject, err := in.oneArgument(c)
 			if err != nil {
 				return err
 			}
-			r, err := in.review(args[0])
+			r, err := in.review(subject)
 			if err != nil {
 				return err
 			}
-			data := in.newReviewData(args[0], r)
+			data := in.newReviewData(subject, r)
 			in.show(data, func(p *page) { p.review(data) })
 			return nil
 		},

@@ -1,12 +1,13 @@
 package commands
 
 import (
-	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
 
@@ -46,11 +47,11 @@ func revokeCommand(in *invocation) *cli.Command {
 			&cli.StringFlag{Name: "reason", Destination: &reason, Usage: "why, in words; shown at every refusal (`TEXT`)"},
 		},
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			subject, err := in.oneArgument(c)
 			if err != nil {
 				return err
 			}
-			denial, err := pkgmgr.ParseDenial(args[0], reason)
+			denial, err := pkgmgr.ParseDenial(subject, reason)
 			if err != nil {
 				return in.usage("%v", err)
 			}
@@ -58,14 +59,14 @@ func revokeCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			covered := in.covers(denial)
+			before, _ := in.packages(everyVersion) // for a warning alone
 			r, err := h.Revoke(in.context(), denial)
 			if err != nil {
 				return err
 			}
 			data := revokeData{newDenialData(r.Denial), r.Already, newMovedData(r.Quarantined), r.Stopped, in.next("unrevoke", r.Denial.Subject())}
-			if !covered && !r.Already && len(r.Quarantined) == 0 {
-				in.warnUncovered(denial)
+			if !r.Already && len(r.Quarantined) == 0 {
+				in.warnUncovered(denial, before)
 			}
 			in.report(data, func(p *page) {
 				verb := "Revoked"
@@ -87,30 +88,35 @@ func revokeCommand(in *invocation) *cli.Command {
 	}
 }
 
-// covers reports whether a package is installed that a denial could mean by its id or
-// one of its digests.
-func (in *invocation) covers(d pkgmgr.Denial) bool {
-	infos, err := in.packages(true)
-	if err != nil {
-		return true // nothing is known
+// warnUncovered tells that a denial hits nothing of what is here, and what was perhaps
+// meant. What was in quarantine before is covered, too.
+func (in *invocation) warnUncovered(d pkgmgr.Denial, installed []pkgmgr.Info) {
+	var ids, versions []string
+	for _, i := range installed {
+		ids = append(ids, i.ID)
+		switch {
+		case d.Digest != "" && (d.Digest == i.Package || d.Digest == i.Recorded || d.Digest == i.Fingerprint):
+			return
+		case d.PluginID != i.ID:
+		case inRange(d.Range, i.Version):
+			return
+		default:
+			versions = append(versions, i.Version)
+		}
 	}
-	return slices.ContainsFunc(infos, func(i pkgmgr.Info) bool {
-		return d.PluginID == i.ID || d.Digest != "" && (d.Digest == i.Package || d.Digest == i.Recorded || d.Digest == i.Fingerprint)
-	})
+	best := nearest(d.PluginID, ids)
+	switch {
+	case len(versions) > 0:
+		in.warn("no version of %s that is installed is in the range %s: %s", d.PluginID, d.Range, strings.Join(versions, ", "))
+	case d.PluginID != "" && best != "":
+		in.warn("nothing that is installed is covered; did you mean %s?", best)
+	default:
+		in.warn("nothing that is installed is covered")
+	}
 }
 
-// warnUncovered tells that a denial hits nothing that is here, and what was perhaps
-// meant.
-func (in *invocation) warnUncovered(d pkgmgr.Denial) {
-	text := "nothing that is installed is covered"
-	if infos, err := in.packages(true); err == nil && d.PluginID != "" {
-		var ids []string
-		for _, i := range infos {
-			ids = append(ids, i.ID)
-		}
-		if best := nearest(d.PluginID, ids); best != "" {
-			text += "; did you mean " + best + "?"
-		}
-	}
-	in.warn("%s", text)
+// inRange reports whether a denial's range, "" for every version, covers a version.
+func inRange(text, version string) bool {
+	r, err := versionrange.Parse(text)
+	return text == "" || err != nil || r.Covers(version)
 }

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -62,10 +63,7 @@ func runCommand(in *invocation) *cli.Command {
 			}
 			req.Ref = ref
 			result, err := host.Run(in.context(), *req)
-			if err != nil {
-				return err
-			}
-			return in.answered(req.Method, result, reviewedMode)
+			return in.answered(req.Method, result, err, reviewedMode)
 		},
 	}
 }
@@ -136,9 +134,14 @@ const (
 	devMode              // the author's loop
 )
 
-// answered prints what a call brought. An operation that did not wholly succeed is
-// a failure that still has a result.
-func (in *invocation) answered(method pkgmgr.Method, r *runtime.Result, mode runMode) error {
+// answered prints what a call brought, or returns why it brought nothing. An operation
+// that did not wholly succeed and a call that could not be recorded are failures that
+// still have a result.
+func (in *invocation) answered(method pkgmgr.Method, r *runtime.Result, err error, mode runMode) error {
+	unrecorded, err := withAnswer(r, err)
+	if err != nil {
+		return err
+	}
 	var answer any
 	switch {
 	case r.Health != nil:
@@ -158,6 +161,9 @@ func (in *invocation) answered(method pkgmgr.Method, r *runtime.Result, mode run
 	data := runData{Call: r.Call, Plugin: r.ID, Version: r.Version, Method: string(method), Granted: words(r.Granted),
 		Replayed: r.Replayed, Dev: mode == devMode, Result: jsontext.Value(raw)}
 	in.show(data, func(p *page) { p.document(data.Result) })
+	if unrecorded != nil {
+		return &unrecordedAnswer{unrecorded, data}
+	}
 	if r.Operate == nil {
 		return nil
 	}
@@ -170,4 +176,23 @@ func (in *invocation) answered(method pkgmgr.Method, r *runtime.Result, mode run
 			hint: in.next("operations", "show", r.Call), data: data}
 	}
 	return nil
+}
+
+// An unrecordedAnswer is an answer that has been shown, of a call whose end could not
+// be recorded.
+type unrecordedAnswer struct {
+	*runtime.Unrecorded
+	data any
+}
+
+func (e *unrecordedAnswer) Unwrap() error { return e.Unrecorded }
+
+// withAnswer splits the error of a call: that it could not be recorded stands beside
+// an answer, any other error instead of one.
+func withAnswer(r *runtime.Result, err error) (*runtime.Unrecorded, error) {
+	var unrecorded *runtime.Unrecorded
+	if r == nil || !errors.As(err, &unrecorded) {
+		return nil, err
+	}
+	return unrecorded, nil
 }

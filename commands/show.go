@@ -70,9 +70,12 @@ func showCommand(in *invocation) *cli.Command {
 	}
 }
 
+// everyVersion asks for the versions that are not the default, too.
+const everyVersion = true
+
 // named returns the installed versions that a reference covers.
 func (in *invocation) named(ref pkgmgr.Ref) ([]pkgmgr.Info, error) {
-	infos, err := in.packages(true)
+	infos, err := in.packages(everyVersion)
 	if err != nil {
 		return nil, err
 	}

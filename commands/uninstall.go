@@ -26,11 +26,7 @@ func uninstallCommand(in *invocation) *cli.Command {
 			"archives it came from stay until gc; records of what it did stay.",
 		UsageText: "switchyard uninstall repo-facts\nswitchyard uninstall repo-facts@1.0.0",
 		Action: func(c *cli.Context) error {
-			ref, err := in.oneRef(c)
-			if err != nil {
-				return err
-			}
-			h, err := in.home()
+			h, ref, err := in.homeAndRef(c)
 			if err != nil {
 				return err
 			}

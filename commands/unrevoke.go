@@ -19,15 +19,11 @@ func unrevokeCommand(in *invocation) *cli.Command {
 			"comes back is untrusted.",
 		UsageText: "switchyard unrevoke repo-facts\nswitchyard unrevoke repo-facts@'<1.2.0'",
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 1)
+			h, subject, err := in.homeAndArgument(c)
 			if err != nil {
 				return err
 			}
-			h, err := in.home()
-			if err != nil {
-				return err
-			}
-			r, err := h.Unrevoke(in.context(), args[0])
+			r, err := h.Unrevoke(in.context(), subject)
 			if err != nil {
 				return err
 			}

@@ -26,7 +26,7 @@ func versionCommand(in *invocation) *cli.Command {
 		Description: "Prints the version of this program and what it was built with.",
 		UsageText:   "switchyard version --json",
 		Action: func(c *cli.Context) error {
-			if _, err := in.arguments(c, 0, 0); err != nil {
+			if err := in.noArguments(c); err != nil {
 				return err
 			}
 			v := thisVersion()

@@ -17,8 +17,14 @@ import (
 func (h *Home) changed(ctx context.Context, sel *selection, found digest.Digest, fault error) error {
 	refusal := &NeedsDecision{ID: sel.ref.ID, Version: sel.version(), Package: found, Status: StatusChanged,
 		Detail: fmt.Sprintf("its files are no longer the recorded ones (%s)", sel.recorded)}
-	if fault != nil {
+	why := changedFiles
+	switch {
+	case errors.As(fault, new(*Unsealed)):
+		refusal.Detail = fault.Error() + resealed
+		why = refusal.Detail
+	case fault != nil:
 		refusal.Detail += ": " + fault.Error()
+		why += ": " + fault.Error()
 	}
 	unlock, err := h.lockMutations(ctx)
 	var readOnly *ReadOnly
@@ -37,11 +43,11 @@ func (h *Home) changed(ctx context.Context, sel *selection, found digest.Digest,
 	} else if fits {
 		return &Superseded{ID: sel.ref.ID}
 	}
-	return errors.Join(refusal, h.markChanged(ctx, sel.recorded, sel.ref.ID, sel.version(), found))
+	return errors.Join(refusal, h.markChangedWhy(ctx, sel.recorded, sel.ref.ID, sel.version(), found, why))
 }
 
-// fits reports whether the selection's files are the recorded ones, or whether the
-// records say something else of their place by now.
+// fits reports whether the selection's files are the recorded ones and keep every rule
+// that a call checks, or whether the records say something else of their place by now.
 func (h *Home) fits(ctx context.Context, sel *selection) (bool, error) {
 	recorded := true
 	err := h.state.View(ctx, func(tx *state.Tx) error {
@@ -56,11 +62,14 @@ func (h *Home) fits(ctx context.Context, sel *selection) (bool, error) {
 	if err != nil || now.Package != sel.recorded {
 		return err == nil, err
 	}
-	intact, err := holds(ctx, sel.path, sel.recorded)
-	if err != nil || !intact || sel.dirName == "" {
-		return intact, err
+	sound, err := holds(ctx, sel.path, sel.recorded)
+	if err == nil && sound {
+		sound, err = isSealed(sel.path)
 	}
-	return h.mirrors(ctx, sel.dirName, sel.recorded)
+	if err != nil || !sound || sel.dirName == "" {
+		return sound, err
+	}
+	return h.mirrorSound(ctx, sel.dirName, sel.recorded)
 }
 
 // currentDefault returns what is recorded now for the selection's place.
@@ -82,8 +91,15 @@ func (h *Home) currentDefault(ctx context.Context, sel *selection) (state.Defaul
 // markChanged records a change. On a read-only data directory the refusal alone
 // must do.
 func (h *Home) markChanged(ctx context.Context, recorded digest.Digest, id, version string, found digest.Digest) error {
+	return h.markChangedWhy(ctx, recorded, id, version, found, changedFiles)
+}
+
+// changedFiles is why a package is blocked whose files have another digest.
+const changedFiles = "its installed files were changed after the review"
+
+func (h *Home) markChangedWhy(ctx context.Context, recorded digest.Digest, id, version string, found digest.Digest, why string) error {
 	err := h.update(ctx, func(tx *state.Tx) error {
-		return h.blockChanged(tx, recorded, id, version, found)
+		return h.blockChanged(tx, recorded, id, version, found, why)
 	})
 	if isReadOnly(err) {
 		return nil
@@ -92,8 +108,8 @@ func (h *Home) markChanged(ctx context.Context, recorded digest.Digest, id, vers
 }
 
 // blockChanged blocks a package digest that somebody had decided for, and takes its
-// grants.
-func (h *Home) blockChanged(tx *state.Tx, recorded digest.Digest, id, version string, found digest.Digest) error {
+// grants. why is what people are told.
+func (h *Home) blockChanged(tx *state.Tx, recorded digest.Digest, id, version string, found digest.Digest, why string) error {
 	standing, err := tx.Standing(recorded)
 	if err != nil || standing.Blocked(state.BlockChanged) != nil {
 		return err
@@ -104,8 +120,7 @@ func (h *Home) blockChanged(tx *state.Tx, recorded digest.Digest, id, version st
 	if err := tx.RemoveEnablement(recorded); err != nil {
 		return err
 	}
-	b := state.Block{Package: recorded, Kind: state.BlockChanged, At: h.now().UTC(),
-		Detail: "its installed files were changed after the review"}
+	b := state.Block{Package: recorded, Kind: state.BlockChanged, At: h.now().UTC(), Detail: why}
 	if err := tx.PutBlock(b); err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
-	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
@@ -63,7 +62,9 @@ func CheckProject(p *project.Project, lock *Lock) (*Drifts, error) {
 	case err != nil:
 		return nil, err
 	default:
-		compareConfig(config, lock.File, add)
+		for _, c := range config.Drift(lock.File) {
+			add(c.ID, driftOfConfig(c.Kind), c.Was, cmp.Or(c.Now, c.Platform))
+		}
 	}
 	if len(out.Items) == 0 {
 		return nil, nil
@@ -71,34 +72,23 @@ func CheckProject(p *project.Project, lock *Lock) (*Drifts, error) {
 	return out, nil
 }
 
-func compareConfig(c *project.Config, f *lockfile.File, add func(id, what, wanted, found string)) {
-	for _, id := range c.IDs() {
-		w := c.Plugins[id]
-		e, ok := f.Plugin(id)
-		if !ok {
-			add(id, DriftUnlocked, "", cmp.Or(w.Version, "any version"))
-			continue
-		}
-		if !w.Accepts(e.Version) {
-			add(id, DriftRange, e.Version, w.Version)
-		}
-		if source := lockfile.CleanSource(w.Source); source != e.Source {
-			add(id, DriftSource, e.Source, source)
-		}
-		if w.Scopes != nil && !slices.Equal(slices.Sorted(slices.Values(w.Scopes)), e.Grants) {
-			add(id, DriftScopes, strings.Join(e.Grants, " "), strings.Join(w.Scopes, " "))
-		}
-		for _, platform := range c.Platforms {
-			if _, _, ok := e.For(platform); !ok {
-				add(id, DriftPlatforms, "", platform)
-			}
-		}
+// driftOfConfig names a difference that project.Config.Drift found.
+func driftOfConfig(kind lockfile.Kind) string {
+	switch kind {
+	case lockfile.Added:
+		return DriftUnlocked
+	case lockfile.Removed:
+		return DriftNotWanted
+	case lockfile.VersionChanged:
+		return DriftRange
+	case lockfile.SourceChanged:
+		return DriftSource
+	case lockfile.GrantsChanged:
+		return DriftScopes
+	case lockfile.PlatformMissing:
+		return DriftPlatforms
 	}
-	for _, e := range f.Plugins {
-		if _, ok := c.Plugins[e.ID]; !ok {
-			add(e.ID, DriftNotWanted, e.Version, "")
-		}
-	}
+	return string(kind)
 }
 
 // InstallLocked installs what one lock entry says for this platform, from the
@@ -222,23 +212,19 @@ func wantedOf(c *project.Config, id string) (project.Wanted, bool) {
 // that it is the plugin and a version that is asked for.
 func (h *Home) installWanted(ctx context.Context, p *project.Project, id string, w project.Wanted, o InstallOptions) (*Installed, error) {
 	e := lockfile.Plugin{ID: id, Source: w.Source}
-	if r, err := versionrange.Parse(w.Version); err == nil {
-		e.Version, _ = exactVersion(r)
+	var err error
+	if e.Version, err = resolveVersion(p, id, w, HostPlatform()); err != nil {
+		return nil, err
 	}
 	at, err := h.locate(p.Root, e, HostPlatform(), "")
 	if err != nil {
 		return nil, err
 	}
 	o.Expect = &Expectation{ID: id, Accepts: w.Accepts, Range: w.Version}
-	return h.Install(ctx, at.path, o)
-}
-
-// exactVersion returns the version that a range is, or "" where it is a real range.
-func exactVersion(r versionrange.Range) (string, bool) {
-	if v, ok := r.Exact(); ok {
-		return v, true
+	if e.Version != "" {
+		o.Expect = &Expectation{ID: id, Version: e.Version} // which the file's name promises
 	}
-	return "", false
+	return h.Install(ctx, at.path, o)
 }
 
 func (h *Home) lockedSource(lock *Lock, e lockfile.Plugin, at located) string {
@@ -268,7 +254,8 @@ func grantsTooMuch(file string, m manifest.Manifest, scope string) error {
 }
 
 // installedIntact returns the record of a package whose tree in the store, and below
-// plugins/ where it is the default version, still has its digest, or nil.
+// plugins/ where it is the default version, still has its digest and is sealed, or
+// nil.
 func (h *Home) installedIntact(ctx context.Context, pkg digest.Digest) (in *state.Install, err error) {
 	var def *state.Default
 	err = h.state.View(ctx, func(tx *state.Tx) (err error) {
@@ -281,9 +268,9 @@ func (h *Home) installedIntact(ctx context.Context, pkg digest.Digest) (in *stat
 	if err != nil || in == nil {
 		return nil, err
 	}
-	intact, err := h.storeIntact(ctx, pkg)
+	intact, err := h.storeSound(ctx, pkg)
 	if err == nil && intact && def != nil && def.Package == pkg && exists(h.pluginPath(def.Dir)) {
-		intact, err = h.mirrors(ctx, def.Dir, pkg)
+		intact, err = h.mirrorSound(ctx, def.Dir, pkg)
 	}
 	if err != nil || !intact {
 		return nil, err

@@ -62,7 +62,13 @@ func Diagnose(ctx context.Context, path string) []Finding {
 		if t.want == "" {
 			continue
 		}
-		add("package "+t.subject.ID+" "+t.subject.Version, h.compareDigests(ctx, t), "its files are the recorded ones", false)
+		err := h.compareDigests(ctx, t)
+		if err == nil {
+			if err = t.checkSealed(); errors.As(err, new(*Unsealed)) {
+				err = fmt.Errorf("%w%s", err, resealed)
+			}
+		}
+		add("package "+t.subject.ID+" "+t.subject.Version, err, "its files are the recorded ones", false)
 	}
 	return out
 }

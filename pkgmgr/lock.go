@@ -229,11 +229,11 @@ func (h *Home) locate(root string, e lockfile.Plugin, platform string, want dige
 }
 
 // OpenSource says that a source in switchyard.toml depends on a version that the file
-// does not name: it asks for a range of versions.
+// does not name, and in a way that leaves too much open to look for one.
 type OpenSource struct{ Config, ID, Source string }
 
 func (e *OpenSource) Error() string {
-	return fmt.Sprintf("%s: %s: source %q has no version to fill in: write an exact version, or a source without {version}", e.Config, e.ID, e.Source)
+	return fmt.Sprintf("%s: %s: source %q has no version to fill in: write an exact version, or {version} in the last element of the path only", e.Config, e.ID, e.Source)
 }
 
 // NoSource says that a lock entry names no place its archive could come from.

@@ -284,3 +284,68 @@ func TestPinsAtOnce(t *testing.T) {
 		w.entry(id)
 	}
 }
+
+// switchyard.toml rules: what is locked and not named by it is drift, which lock
+// removes and reports; naming it takes the drift away as well. Without a
+// switchyard.toml the lock's own entries are what is wanted.
+func TestLockedButNotDeclared(t *testing.T) {
+	w := newWorkspace(t, "")
+	for _, id := range []string{"x", "y"} {
+		w.install(w.built(sample{id: id, version: "1.0.0"}, id+".tar.zst"))
+		w.trust(id)
+		_, err := w.Pin(w.ctx, w.project(), []Ref{{ID: id}})
+		must(t, err)
+	}
+	config := w.project().ConfigPath()
+	declare := func(ids ...string) {
+		text := "version = 1\n"
+		for _, id := range ids {
+			text += fmt.Sprintf("[plugins.%s]\nsource = \"dist/%s.tar.zst\"\n", id, id)
+		}
+		write(t, config, text, 0o644)
+	}
+	drift := func() []string {
+		t.Helper()
+		d, err := CheckProject(w.project(), w.lock())
+		must(t, err)
+		if d == nil {
+			return nil
+		}
+		var list []string
+		for _, i := range d.Items {
+			list = append(list, i.ID+": "+i.What)
+		}
+		return list
+	}
+	if r, err := w.relock(LockWrite); err != nil || r.Written || drift() != nil {
+		t.Errorf("%+v, %v, %q", r, err, drift())
+	}
+	declare("x", "y")
+	if r, err := w.relock(LockWrite); err != nil || r.Written || drift() != nil {
+		t.Errorf("%+v, %v, %q", r, err, drift())
+	}
+	declare("x")
+	if got := drift(); !slices.Equal(got, []string{"y: " + DriftNotWanted}) {
+		t.Errorf("%q", got)
+	}
+	gone := []lockfile.Change{{Kind: lockfile.Removed, ID: "y", Was: "1.0.0"}}
+	_, err := w.relock(LockCheck)
+	if s := as[*Stale](t, err); !slices.Equal(s.Changes, gone) {
+		t.Errorf("%+v", s.Changes)
+	}
+	w.entry("y")
+	r, err := w.relock(LockWrite)
+	must(t, err)
+	if !r.Written || !slices.Equal(r.Changes, gone) || drift() != nil {
+		t.Errorf("%+v, %q", r, drift())
+	}
+	if _, ok := w.lock().File.Plugin("y"); ok {
+		t.Error("y is still locked")
+	}
+	// A pin of it is drift again.
+	_, err = w.Pin(w.ctx, w.project(), []Ref{{ID: "y"}})
+	must(t, err)
+	if got := drift(); !slices.Equal(got, []string{"y: " + DriftNotWanted}) {
+		t.Errorf("%q", got)
+	}
+}

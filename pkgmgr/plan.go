@@ -14,7 +14,7 @@ import (
 // from records and directories as they are.
 type plan struct {
 	Installed
-	inStore bool // the store's tree is there and intact
+	inStore bool // the store's tree is there, intact and sealed
 }
 
 // plan decides what publishing rec will do. Directories are looked at before the
@@ -120,13 +120,13 @@ func (p *plan) setDefault(current *state.Install, rule DefaultRule) error {
 
 // comparePresent decides whether anything is to be done at all.
 func (h *Home) comparePresent(ctx context.Context, p *plan, recorded bool, current *state.Install) (err error) {
-	if p.inStore, err = h.storeIntact(ctx, p.Package); err != nil || !recorded {
+	if p.inStore, err = h.storeSound(ctx, p.Package); err != nil || !recorded {
 		return err
 	}
 	inPlace := !p.Default
 	isCurrent := current != nil && current.Package == p.Package
 	if p.inStore && isCurrent {
-		if inPlace, err = h.mirrors(ctx, p.ID, p.Package); err != nil {
+		if inPlace, err = h.mirrorSound(ctx, p.ID, p.Package); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ func (d *Decision) Rehash(ctx context.Context) (*Approval, error) {
 // fs.ErrNotExist when the tree is not there any more.
 func (h *Home) rehash(ctx context.Context, d *Decision) (_ *Approval, err error) {
 	sel := d.sel
-	mirrored := h.startMirrorCheck(sel)
+	mirrored, sealed := h.startMirrorCheck(sel), startSealCheck(sel.path)
 	root, err := openTree(sel.path)
 	if err != nil {
 		return nil, err
@@ -84,6 +84,9 @@ func (h *Home) rehash(ctx context.Context, d *Decision) (_ *Approval, err error)
 	}
 	if found != sel.recorded || !hashedAs(tree, manifest.FileName, raw) {
 		return nil, &Integrity{What: "package digest", Expected: sel.recorded, Found: found, Where: sel.path}
+	}
+	if err := <-sealed; err != nil {
+		return nil, unreadable(sel.path, err)
 	}
 	if err := checkOpened(root, f, exe, sel.path); err != nil {
 		return nil, err
@@ -123,13 +126,23 @@ func (h *Home) startMirrorCheck(sel *selection) <-chan bool {
 	return result
 }
 
+// startSealCheck looks for what others could write beside the hashing. The channel
+// yields one value.
+func startSealCheck(tree string) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- checkSealed(tree) }()
+	return result
+}
+
 // judgeMirror is asked where the default directory has other inodes than the
-// store's intact tree. That is as it should be while it holds the same bytes, or
-// when it belongs to another version by now.
+// store's intact tree, or where others could write to it. Other inodes are as they should be
+// while they hold the same bytes, or when they belong to another version by now.
 func (h *Home) judgeMirror(ctx context.Context, sel *selection) error {
 	found, err := hashPath(ctx, h.pluginPath(sel.dirName))
 	if err == nil && found == sel.recorded {
-		return nil
+		if err = unreadable(h.pluginPath(sel.dirName), checkSealed(h.pluginPath(sel.dirName))); err == nil {
+			return nil
+		}
 	}
 	now, nerr := h.currentDefault(ctx, sel)
 	switch {

@@ -13,7 +13,6 @@ import (
 	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
-	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
@@ -54,8 +53,9 @@ func (e *Stale) Error() string {
 }
 
 // Relock brings the lock up to what switchyard.toml asks for, for every wanted
-// platform. Archives that the lock names and that are unchanged are not read
-// again; platforms that are locked already stay. A package that is new for this
+// platform. A locked version that is still asked for stays, whatever else is there.
+// Archives that the lock names and that are unchanged are not read again; platforms
+// that are locked already stay. A package that is new for this
 // machine's platform must have been reviewed and trusted here.
 func (h *Home) Relock(ctx context.Context, p *project.Project, platforms []string, mode LockMode) (*LockReport, error) {
 	for {
@@ -155,11 +155,13 @@ func (r *relock) entry(ctx context.Context, id string) (lockfile.Plugin, error) 
 		e.Source = wanted.Source
 	}
 	keep := had && wanted.Accepts(old.Version) && lockfile.CleanSource(wanted.Source) == old.Source
-	if r, err := versionrange.Parse(wanted.Version); err == nil {
-		e.Version, _ = exactVersion(r) // what {version} in the source stands for
-	}
 	if keep {
 		e.Version, e.Signer = old.Version, old.Signer
+	} else {
+		var err error
+		if e.Version, err = resolveVersion(r.project, id, wanted, r.resolvedFor()); err != nil {
+			return e, err
+		}
 	}
 	keys := slices.Clone(r.platforms)
 	if keep {
@@ -194,6 +196,15 @@ func (r *relock) entry(ctx context.Context, id string) (lockfile.Plugin, error) 
 	}
 	e.Version = version
 	return e, nil
+}
+
+// resolvedFor returns the platform whose archives decide what a range of versions
+// means: this machine's, where it is locked at all.
+func (r *relock) resolvedFor() string {
+	if slices.Contains(r.platforms, HostPlatform()) {
+		return HostPlatform()
+	}
+	return r.platforms[0]
 }
 
 // lockedPlatform is what one archive says.
@@ -248,8 +259,12 @@ func (r *relock) platform(ctx context.Context, e lockfile.Plugin, wanted project
 			return found, &WrongPlatform{Where: at.path, Want: found.key, Found: head}
 		}
 	}
-	if c.Manifest.ID != e.ID || !wanted.Accepts(c.Manifest.Version) {
-		return found, &WrongPackage{Where: at.path, WantID: e.ID, WantVersion: wanted.Version,
+	want, accepted := wanted.Version, wanted.Accepts(c.Manifest.Version)
+	if project.HasVersion(e.Source) { // else another machine would look for another file
+		want, accepted = e.Version, c.Manifest.Version == e.Version
+	}
+	if c.Manifest.ID != e.ID || !accepted {
+		return found, &WrongPackage{Where: at.path, WantID: e.ID, WantVersion: want,
 			ID: c.Manifest.ID, Version: c.Manifest.Version}
 	}
 	return found, r.reviewed(ctx, c, found)

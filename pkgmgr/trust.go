@@ -106,7 +106,7 @@ func (h *Home) intoStore(ctx context.Context, c *Contents, where string) error {
 	if where == place {
 		return nil
 	}
-	if intact, err := h.storeIntact(ctx, c.Package); err != nil || intact {
+	if sound, err := h.storeSound(ctx, c.Package); err != nil || sound {
 		return err
 	}
 	if err := h.ensure(storeDir); err != nil {
@@ -165,7 +165,7 @@ func (h *Home) recordTrust(tx *state.Tx, sel *selection, c *Contents, where stri
 	}
 	if sel.dirName != "" && sel.recorded != c.Package {
 		if sel.recorded != "" {
-			if err := h.blockChanged(tx, sel.recorded, c.Manifest.ID, sel.version(), c.Package); err != nil {
+			if err := h.blockChanged(tx, sel.recorded, c.Manifest.ID, sel.version(), c.Package, changedFiles); err != nil {
 				return err
 			}
 		}
@@ -273,11 +273,15 @@ func (h *Home) judgeSurvey(ctx context.Context, sel *selection, c *Contents, fau
 }
 
 // survey reads the default directory where the selection has one, else the version
-// in the store.
+// in the store. A tree that others could write is refused: what is read is not what
+// will be there.
 func (h *Home) survey(ctx context.Context, sel *selection) (*Contents, string, error) {
 	where := sel.path
 	if sel.dirName != "" && !sameInodes(sel.path, h.pluginPath(sel.dirName)) {
 		where = h.pluginPath(sel.dirName)
+	}
+	if err := unreadable(where, checkSealed(where)); err != nil {
+		return nil, where, err
 	}
 	c, err := readTree(ctx, where)
 	return c, where, err

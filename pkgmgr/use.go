@@ -63,11 +63,18 @@ func (h *Home) makeDefault(ctx context.Context, p *plan, event string) error {
 	return h.publish(ctx, s, p, event)
 }
 
-// storeDamaged says how the store's tree of a package differs from its digest.
+// storeDamaged says how the store's tree of a package differs from its digest, or
+// which rule it breaks.
 func (h *Home) storeDamaged(ctx context.Context, pkg digest.Digest) error {
 	found, err := hashPath(ctx, h.storePath(pkg))
 	if err != nil && !isFault(err) {
 		return err
+	}
+	if found == pkg {
+		if err := checkSealed(h.storePath(pkg)); err != nil {
+			return err
+		}
+		return checkModes(h.storePath(pkg))
 	}
 	damage := &Integrity{What: "package digest", Expected: pkg, Found: found, Where: h.storePath(pkg),
 		Causes: []string{"files in the store were changed after the install"}}

@@ -221,24 +221,51 @@ func (h *Home) verifyOne(ctx context.Context, t target) Verification {
 // errGone says that a package was removed while it was being verified.
 var errGone = errors.New("it was removed meanwhile")
 
-// verifyDigests is compareDigests, once more where an install got in between, and
-// records a change.
+// verifyDigests is compareDigests and checkSealed, once more where an install got in
+// between, and records a change.
 func (h *Home) verifyDigests(ctx context.Context, t target) error {
 	for try := 1; ; try++ {
 		differs := h.compareDigests(ctx, t)
+		var found digest.Digest
+		var fault error
 		var mismatch *Integrity
-		if !errors.As(differs, &mismatch) || try == rehashTries {
+		switch {
+		case differs == nil:
+			if differs = t.checkSealed(); differs == nil {
+				return nil
+			}
+			found, fault = t.want, differs
+		case errors.As(differs, &mismatch):
+			found = mismatch.Found
+		default:
+			return differs
+		}
+		if try == rehashTries {
 			return differs
 		}
 		sel := &selection{ref: Ref{ID: t.subject.ID, Version: t.subject.Version}, path: t.path, recorded: t.want, dirName: t.dir}
 		var superseded *Superseded
-		if err := h.changed(ctx, sel, mismatch.Found, nil); !errors.As(err, &superseded) {
+		if err := h.changed(ctx, sel, found, fault); !errors.As(err, &superseded) {
 			return differs // the verdict says so, whether it could be recorded or not
 		}
 		if err := h.refresh(ctx, &t); err != nil {
 			return err
 		}
 	}
+}
+
+// checkSealed refuses a package that others could write, in the store or where it is
+// the default version. What is being replaced at this moment is for the next look.
+func (t target) checkSealed() error {
+	for _, tree := range []string{t.path, t.mirror} {
+		if tree == "" {
+			continue
+		}
+		if err := unreadable(tree, checkSealed(tree)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // refresh reads again where a package stands.

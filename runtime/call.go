@@ -65,7 +65,7 @@ func (r *running) exchange(outer context.Context) (*Result, error) {
 	}
 	child, err := process.Start(process.Spec{
 		Executable: a.Executable, Path: a.Path, Args: a.Manifest.Arguments, Dir: a.Dir,
-		Env: r.environment(a.Dir), CallID: a.Call.ID,
+		Env: r.environment(a.Dir), CallID: a.Call.ID, Now: r.host.now,
 	})
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (r *running) watch(outer context.Context, end context.CancelCauseFunc) (don
 		if r.stop = r.awaitStop(outer, quit); r.stop == nil {
 			return
 		}
-		r.until = time.Now().Add(process.DefaultGrace)
+		r.until = r.host.now().Add(process.DefaultGrace)
 		r.child.Stdin.Close()
 		grace := time.NewTimer(process.DefaultGrace)
 		defer grace.Stop()

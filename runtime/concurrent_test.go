@@ -67,7 +67,7 @@ func TestInstallWhileRunning(t *testing.T) {
 	if runs["1.0.0"]+runs["2.0.0"] < 2 {
 		t.Errorf("hardly any call ran: %v", runs)
 	}
-	list, err := w.home.List(t.Context(), nil, true)
+	list, err := w.home.List(t.Context(), nil, allVersions)
 	w.must(err)
 	for _, i := range list {
 		if i.Status != pkgmgr.StatusEnabled {

@@ -205,7 +205,7 @@ func TestEnable(t *testing.T) {
 	w.must(err)
 	status := func() (pkgmgr.Status, state.HealthStatus) {
 		t.Helper()
-		list, err := w.home.List(ctx, nil, false)
+		list, err := w.home.List(ctx, nil, defaultsOnly)
 		w.must(err)
 		if list[0].Health == nil {
 			return list[0].Status, ""

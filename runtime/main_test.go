@@ -37,6 +37,12 @@ const (
 	scopeOperate  = manifest.ScopeOperate
 )
 
+// What pkgmgr.Home.List lists.
+const (
+	defaultsOnly = false
+	allVersions  = true
+)
+
 var allScopes = []manifest.Scope{scopeFiles, scopeMetadata, scopeOperate} // as grants are sorted
 
 // A world is a data directory with one plugin, "sample", and a project. What the
@@ -171,7 +177,7 @@ func operation(key, input string) runtime.Request {
 // recorded is the plugin's health and the newest event that tells of a call.
 func (w *world) recorded() (state.Health, state.Event) {
 	w.t.Helper()
-	list, err := w.home.List(w.t.Context(), nil, false)
+	list, err := w.home.List(w.t.Context(), nil, defaultsOnly)
 	w.must(err)
 	events, err := w.home.History(w.t.Context(), "sample", 0)
 	w.must(err)

@@ -85,6 +85,7 @@ var answers = []row{
 	{behaviour: "size-below-limit"},
 	{behaviour: "size-at-limit"},
 	{behaviour: "stderr-flood"},
+	{behaviour: "stderr-no-text"},
 	{behaviour: "stderr-one-line"},
 	{behaviour: "crash-after-answer", warning: "exit status 6"},
 	{behaviour: "extra-output", warning: "wrote more than the answer"},

@@ -316,3 +316,21 @@ func TestLogs(t *testing.T) {
 		t.Errorf("%d calls in %+v", calls, events)
 	}
 }
+
+// TestClock holds that every time of a record is the host's.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, allScopes...)
+	at := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
+	w.host.Now = func() time.Time { return at }
+	w.work("stderr=1")
+	_, err := w.run(operation("", "{}"))
+	w.must(err)
+	logs, err := w.home.Logs(t.Context(), "sample", 0, 0)
+	w.must(err)
+	health, _ := w.recorded()
+	op := w.newest()
+	if len(logs) != 1 || !logs[0].At.Equal(at) || !health.At.Equal(at) || !op.FinishedAt.Equal(at) {
+		t.Errorf("log %+v, health %+v, operation finished at %v", logs, health, op.FinishedAt)
+	}
+}

@@ -152,7 +152,7 @@ func (r *running) grace() time.Duration {
 	if r.until.IsZero() {
 		return process.DefaultGrace
 	}
-	return max(0, time.Until(r.until))
+	return max(0, r.until.Sub(r.host.now()))
 }
 
 // forced returns a context that a forced stop ends.
@@ -180,7 +180,9 @@ func (r *running) explain(fault error, exit process.Exit) error {
 	if !errors.As(fault, &f) {
 		return fault
 	}
-	f = f.AfterExit(exit.String(), !exit.Clean() && !exit.Killed)
+	if !exit.Clean() && !exit.Killed {
+		f = f.AfterCrash(exit.String())
+	}
 	return &Failed{ID: r.approval.Manifest.ID, Version: r.approval.Manifest.Version, Method: r.req.Method,
 		Fault: f, Exit: exit, Stderr: lastLines(r.child, 5)}
 }

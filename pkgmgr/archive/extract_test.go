@@ -343,8 +343,14 @@ func TestZipForms(t *testing.T) {
 	zip64.extra = field(1, byte(len(manifest)), 0, 0, 0, 0, 0, 0, 0, byte(packed), 0, 0, 0, 0, 0, 0, 0)
 	zip64.local = zip64.extra
 	for name, data := range map[string][]byte{
-		"comment":                          zipFile{entries: []zipped{m}, comment: "0123456789012345678901234567890123456789"}.bytes(),
-		"descriptor":                       zipOf(later(descriptor(true, sum, packed, uint32(len(manifest))))),
+		"comment":    zipFile{entries: []zipped{m}, comment: "0123456789012345678901234567890123456789"}.bytes(),
+		"descriptor": zipOf(later(descriptor(true, sum, packed, uint32(len(manifest))))),
+		"as Java writes it": zipOf(func() zipped {
+			e := later(descriptor(true, sum, packed, uint32(len(manifest))))
+			e.flags |= zipFlagUTF8
+			e.extra, e.local = field(0xcafe), field(0xcafe)
+			return e
+		}()),
 		"descriptor without signature":     zipOf(later(descriptor(false, sum, packed, uint32(len(manifest))))),
 		"descriptor with wide sizes":       zipOf(later(wide(true))),
 		"wide descriptor, no signature":    zipOf(later(wide(false))),

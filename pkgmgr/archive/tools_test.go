@@ -36,7 +36,6 @@ func TestTools(t *testing.T) {
 		{"stored.zip", "cd pkg-1.0 && zip -0qr $OUT . -x '*.git*'", []string{"zip"}},
 		{"python.tar.gz", "rm -rf pkg-1.0/.git; python3 -c 'import os, tarfile; t = tarfile.open(os.environ[\"OUT\"], \"w:gz\"); t.add(\"pkg-1.0\"); t.close()'", []string{"python3"}},
 		{"python.zip", "python3 -m zipfile -c $OUT pkg-1.0/", []string{"python3"}},
-		{"jdk.jar", "jar cfM $OUT -C pkg-1.0 .", []string{"jar"}},
 		{"bsd.tar", "bsdtar -cf $OUT pkg-1.0", []string{"bsdtar"}},
 		{"bsd.zip", "bsdtar --format zip -cf $OUT pkg-1.0", []string{"bsdtar"}},
 	} {

@@ -168,9 +168,9 @@ func checkVersion(s string) error {
 	return err
 }
 
-// Drift lists where a lock does not fulfil the configuration: Was is what the
-// lock has, Now what is asked for. Plugins that the lock has beyond it are no
-// drift: pin locks any installed plugin.
+// Drift lists where a lock is not what the configuration asks for: Was is what the
+// lock has, Now what is asked for. The configuration rules: a plugin that is locked
+// and not named by it is Removed, which is what the next lock does to it.
 func (c *Config) Drift(lock *lockfile.File) []lockfile.Change {
 	var drift []lockfile.Change
 	for _, id := range c.IDs() {
@@ -196,6 +196,14 @@ func (c *Config) Drift(lock *lockfile.File) []lockfile.Change {
 			if _, _, ok := p.For(platform); !ok {
 				note(lockfile.PlatformMissing, platform, "", "")
 			}
+		}
+	}
+	if lock == nil {
+		return drift
+	}
+	for _, p := range lock.Plugins {
+		if _, ok := c.Plugins[p.ID]; !ok {
+			drift = append(drift, lockfile.Change{Kind: lockfile.Removed, ID: p.ID, Was: p.Version})
 		}
 	}
 	return drift

@@ -111,8 +111,9 @@ func TestDrift(t *testing.T) {
 		{Kind: lockfile.Added, ID: "absent", Now: "^1"},
 		{Kind: lockfile.VersionChanged, ID: "drifts", Was: "1.5.0", Now: "^2"},
 		{Kind: lockfile.SourceChanged, ID: "drifts", Was: "x", Now: "y"},
-		{Kind: lockfile.GrantsChanged, ID: "drifts", Was: "a, b", Now: ""},
+		{Kind: lockfile.GrantsChanged, ID: "drifts", Was: "a b", Now: ""},
 		{Kind: lockfile.PlatformMissing, ID: "drifts", Platform: "darwin/arm64"},
+		{Kind: lockfile.Removed, ID: "pinned", Was: "1.5.0"},
 	}
 	if got := c.Drift(lock); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v", got)

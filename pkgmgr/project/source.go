@@ -84,11 +84,11 @@ func (p *Project) SourcePath(source string) string {
 	return filepath.Join(p.Root, filepath.FromSlash(source))
 }
 
-func list(s []string) string { return strings.Join(s, ", ") }
+func list(s []string) string { return strings.Join(s, " ") }
 
 func orAny(version string) string {
 	if version == "" {
-		return "any"
+		return "any version"
 	}
 	return version
 }

@@ -30,7 +30,7 @@ const (
 	CodeProtocolMismatch Code = "plugin.protocol_mismatch" // another protocol
 	CodeError            Code = "plugin.error"             // an error answer; Fault.RPC holds it
 	CodeExited           Code = "plugin.exited"            // the output ended before the answer
-	CodeCrashed          Code = "plugin.crashed"           // the same, and the process failed; see AfterExit
+	CodeCrashed          Code = "plugin.crashed"           // the same, and the process failed; see AfterCrash
 	CodeTimeout          Code = "plugin.timeout"           // the call's time was over
 	CodeCancelled        Code = "cancelled"                // the caller gave up; no fault of the plugin
 )
@@ -74,12 +74,12 @@ func (f *Fault) Error() string {
 
 func (f *Fault) Unwrap() error { return f.Cause }
 
-// AfterExit returns f with what is known once the process has ended. An output
-// that ended early because the process failed is a crash; status says how it
-// ended, as "exit status 3". A process that ended cleanly, or that the host
-// ended after the fault, tells nothing more about it.
-func (f *Fault) AfterExit(status string, failed bool) *Fault {
-	if f.Code != CodeExited || !failed {
+// AfterCrash returns f with what is known once the process has ended by failing: an
+// output that ended early was a crash; status says how it ended, as "exit status 3".
+// It is not for a process that ended cleanly, or that the host ended after the fault:
+// that tells nothing more about it.
+func (f *Fault) AfterCrash(status string) *Fault {
+	if f.Code != CodeExited {
 		return f
 	}
 	g := *f

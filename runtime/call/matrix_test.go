@@ -50,7 +50,7 @@ var matrix = map[string]call.Code{
 	"secret-in-output": call.CodeMalformed, "control-in-output": call.CodeMalformed,
 	"unknown-member": call.CodeUnknownField, "unknown-in-result": call.CodeUnknownField, "wrong-case": call.CodeUnknownField,
 	"wrong-id": call.CodeWrongID, "string-id": call.CodeWrongID, "null-id": call.CodeWrongID,
-	"error-result": call.CodeError, "error-scope": call.CodeError, "error-init": call.CodeError, "error-protocol": call.CodeProtocolMismatch,
+	"error-result": call.CodeError, "error-method": call.CodeError, "error-state": call.CodeError, "error-scope": call.CodeError, "error-init": call.CodeError, "error-protocol": call.CodeProtocolMismatch,
 	"extra-output": call.CodeExtraOutput, "extra-at-end": call.CodeExtraOutput, "early-answer": call.CodeExtraOutput,
 
 	"mismatch-id": call.CodeIdentityMismatch, "mismatch-name": call.CodeIdentityMismatch, "mismatch-version": call.CodeIdentityMismatch,
@@ -59,7 +59,7 @@ var matrix = map[string]call.Code{
 	"mismatch-grants": call.CodeIdentityMismatch, "repeated-scope": call.CodeIdentityMismatch,
 	"mismatch-negotiated": call.CodeProtocolMismatch,
 
-	"stderr-flood": ok, "stderr-one-line": ok, "stderr-secrets": ok, "environment": ok,
+	"stderr-flood": ok, "stderr-no-text": ok, "stderr-one-line": ok, "stderr-secrets": ok, "environment": ok,
 
 	"child": ok, "child-in-own-group": ok, "child-in-own-session": ok, "daemon": ok, "daemon-holding-pipes": ok,
 	"daemon-without-mark": ok, "daemon-ignoring-signals": ok, "daemon-stopped": ok, "daemon-of-crash": call.CodeCrashed,
@@ -183,7 +183,10 @@ func run(t *testing.T, name string, timeout time.Duration) (child *process.Child
 	}
 	exit := child.Finish(ctx, grace)
 	if f != nil {
-		err = f.AfterExit(exit.String(), !exit.Killed && !exit.Clean())
+		err = f
+		if !exit.Killed && !exit.Clean() {
+			err = f.AfterCrash(exit.String())
+		}
 	}
 	return child, callID, err
 }

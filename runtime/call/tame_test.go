@@ -1,6 +1,9 @@
 package call
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -32,4 +35,34 @@ func wantTame(t testing.TB, f *Fault) {
 			}
 		}
 	}
+}
+
+func TestForeignTextIsTamed(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"\x1b[31m\u202eevil\u200b\x00\x07",
+		strings.Repeat("世", 500),
+		"password=hunter2-canary",
+		"x\xff\xfe",
+		"a\r\rb\tc",
+	} {
+		c, p, _ := connect(t)
+		p.answers(text + "\n")
+		var f *Fault
+		if err := c.Initialize(context.Background(), hello); !errors.As(err, &f) {
+			t.Fatal(err)
+		}
+		wantTame(t, f)
+		if strings.Contains(f.Error(), "canary") {
+			t.Errorf("secret in %q", f.Error())
+		}
+	}
+	// Member names are foreign text too.
+	c, _ := open(t, `{"jsonrpc":"2.0","id":2,"\u202e`+strings.Repeat("x", 5000)+"\u200b\":1}\n")
+	_, err := c.Health(context.Background())
+	var f *Fault
+	if !errors.As(err, &f) || f.Code != CodeUnknownField {
+		t.Fatal(err)
+	}
+	wantTame(t, f)
 }

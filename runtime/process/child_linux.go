@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"strconv"
@@ -29,7 +30,7 @@ type handle struct {
 // alone. Everything but ELF is handed by name to an interpreter.
 func runsByInode(f *os.File) (bool, error) {
 	var magic [4]byte
-	if _, err := f.ReadAt(magic[:], 0); err != nil {
+	if _, err := f.ReadAt(magic[:], 0); err != nil && err != io.EOF {
 		return false, fmt.Errorf("read its first bytes: %w", err)
 	}
 	return bytes.Equal(magic[:], []byte("\x7fELF")), nil

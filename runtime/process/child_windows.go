@@ -28,6 +28,9 @@ type handle struct {
 // runsByInode is false: Windows executes names.
 func runsByInode(*os.File) (bool, error) { return false, nil }
 
+// isNoProgram reports whether err says that the system cannot execute such a file.
+func isNoProgram(err error) bool { return errors.Is(err, windows.ERROR_BAD_EXE_FORMAT) }
+
 // start creates the child suspended, so that it is in the job before it can
 // start anything.
 func (h *handle) start(spec Spec, _ bool, p *pipes) (err error) {

@@ -50,7 +50,8 @@ var ErrSpec = errors.New("invalid process specification")
 // ErrChanged reports that Spec.Path no longer names the file that was opened.
 var ErrChanged = errors.New("path no longer names the opened file")
 
-// A Spec says what to start. All fields but Args and Env are required.
+// A Spec says what to start. All fields but Args, Env and Now are
+// required.
 type Spec struct {
 	// Executable is the opened file whose bytes the caller verified. A native
 	// program is executed from this very inode, even if Path was replaced. A
@@ -67,13 +68,15 @@ type Spec struct {
 	// CallID identifies the call: 1 to 64 of A–Z, a–z, 0–9, "-", "_". It must be
 	// unique among the calls of this user, for Sweep goes by it.
 	CallID string
+	// Now tells the time of lines on stderr. nil: time.Now.
+	Now func() time.Time
 }
 
 // A StartError reports that the child could not be started. Nothing runs.
 type StartError struct {
 	Path string
 	// Interpreter is the program that the file's "#!" line names, if that is
-	// what is missing.
+	// what is missing or cannot be executed.
 	Interpreter string
 	Err         error
 }
@@ -142,12 +145,13 @@ type Child struct {
 	exit   Exit   // valid after done
 }
 
-// Start starts the child. The error is a *StartError, or wraps ErrSpec.
+// Start starts the child. The error is a *StartError, or wraps ErrSpec. A script whose
+// "#!" line systems read differently, or not at all, is refused before anything runs.
 //
 // The supervising goroutine stays locked to its thread for the child's life:
 // the parent-death signal follows the thread, not the process.
 func Start(spec Spec) (*Child, error) {
-	byPath, err := spec.check()
+	run, err := spec.check()
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +170,7 @@ func Start(spec Spec) (*Child, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		c.started = time.Now()
-		err := c.handle.start(spec, byPath, pipes)
+		err := c.handle.start(spec, run.byPath, pipes)
 		pipes.closeChildEnds()
 		started <- err
 		if err == nil {
@@ -175,10 +179,14 @@ func Start(spec Spec) (*Child, error) {
 	}()
 	if err := <-started; err != nil {
 		pipes.closeParentEnds()
-		return nil, startError(spec, byPath, err)
+		return nil, startError(spec, run, err)
+	}
+	now := spec.Now
+	if now == nil {
+		now = time.Now
 	}
 	go func() {
-		c.Stderr.drain(c.stderr)
+		c.Stderr.drain(c.stderr, now)
 		close(c.drained)
 	}()
 	return c, nil
@@ -269,77 +277,80 @@ func (c *Child) result() Exit {
 	return c.exit
 }
 
-// check validates s and reports whether the executable must be started by its
-// path, being no native program.
-func (s Spec) check() (byPath bool, err error) {
+// How an executable is started.
+type how struct {
+	byPath bool    // by its path, being no native program
+	script *script // nil for what has no "#!" line
+}
+
+// check validates s and says how its executable is started.
+func (s Spec) check() (how, error) {
 	if s.Executable == nil {
-		return false, fmt.Errorf("%w: no executable", ErrSpec)
+		return how{}, fmt.Errorf("%w: no executable", ErrSpec)
 	}
 	if !filepath.IsAbs(s.Path) || !filepath.IsAbs(s.Dir) {
-		return false, fmt.Errorf("%w: path and directory must be absolute", ErrSpec)
+		return how{}, fmt.Errorf("%w: path and directory must be absolute", ErrSpec)
 	}
 	if !validCallID(s.CallID) {
-		return false, fmt.Errorf("%w: call id %q", ErrSpec, s.CallID)
+		return how{}, fmt.Errorf("%w: call id %q", ErrSpec, s.CallID)
 	}
 	for _, kv := range s.Env {
 		if name, _, ok := strings.Cut(kv, "="); !ok || name == MarkVariable {
-			return false, fmt.Errorf("%w: environment entry %q", ErrSpec, name)
+			return how{}, fmt.Errorf("%w: environment entry %q", ErrSpec, name)
 		}
 	}
 	info, err := s.Executable.Stat()
 	if err != nil {
-		return false, &StartError{Path: s.Path, Err: err}
+		return how{}, &StartError{Path: s.Path, Err: err}
 	}
 	if !info.Mode().IsRegular() {
-		return false, &StartError{Path: s.Path, Err: fmt.Errorf("not a regular file: %w", fs.ErrInvalid)}
+		return how{}, &StartError{Path: s.Path, Err: fmt.Errorf("not a regular file: %w", fs.ErrInvalid)}
 	}
 	native, err := runsByInode(s.Executable)
 	if err != nil {
-		return false, &StartError{Path: s.Path, Err: err}
+		return how{}, &StartError{Path: s.Path, Err: err}
 	}
 	if native {
-		return false, nil
+		return how{}, nil
+	}
+	script, err := readScript(s.Executable)
+	if err != nil {
+		return how{}, &StartError{Path: s.Path, Err: err}
 	}
 	named, err := os.Lstat(s.Path)
 	if err != nil {
-		return false, &StartError{Path: s.Path, Err: err}
+		return how{}, &StartError{Path: s.Path, Err: err}
 	}
 	if !os.SameFile(info, named) {
-		return false, &StartError{Path: s.Path, Err: ErrChanged}
+		return how{}, &StartError{Path: s.Path, Err: ErrChanged}
 	}
-	return true, nil
+	return how{byPath: true, script: script}, nil
 }
 
-// startError explains "no such file" for a file that is there: the working
-// directory, the script's interpreter or the program's loader is not.
-func startError(spec Spec, byPath bool, err error) error {
+// startError explains a system's error by what it does not say: that the working
+// directory, the script's interpreter or the program's loader is what is missing, or
+// that the file is no program at all.
+func startError(spec Spec, run how, err error) error {
 	e := &StartError{Path: spec.Path, Err: err}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return e
-	}
 	if _, dirErr := os.Stat(spec.Dir); dirErr != nil {
 		e.Err = fmt.Errorf("working directory: %w", dirErr)
-	} else if byPath {
-		e.Interpreter = interpreter(spec.Executable)
-	} else {
+		return e
+	}
+	if run.script != nil {
+		if fault := run.script.missing(); fault != nil {
+			e.Interpreter, e.Err = run.script.interpreter, fault
+		}
+		return e
+	}
+	switch {
+	case isNoProgram(err) && run.byPath:
+		e.Err = fmt.Errorf(`neither a program of this system nor a script that begins with "#!": %w`, err)
+	case isNoProgram(err):
+		e.Err = fmt.Errorf("a program for another system: %w", err)
+	case errors.Is(err, fs.ErrNotExist) && !run.byPath:
 		e.Err = fmt.Errorf("its dynamic loader is missing: %w", err)
 	}
 	return e
-}
-
-// interpreter returns the program that f's "#!" line names, or "".
-func interpreter(f *os.File) string {
-	head := make([]byte, 256)
-	n, _ := f.ReadAt(head, 0)
-	line, _, _ := strings.Cut(string(head[:n]), "\n")
-	line, ok := strings.CutPrefix(line, "#!")
-	if !ok {
-		return ""
-	}
-	if fields := strings.Fields(line); len(fields) > 0 {
-		return fields[0]
-	}
-	return ""
 }
 
 func validCallID(id string) bool {

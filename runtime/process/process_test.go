@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -224,70 +223,6 @@ func TestOpenedFileRuns(t *testing.T) {
 	}
 }
 
-func TestScript(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no #! on Windows")
-	}
-	t.Parallel()
-	s := spec(t, "good")
-	s.Path, s.Args = filepath.Join(s.Dir, "script"), []string{"a b", "*"}
-	write := func(path, text string) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(s.Path, "#!/bin/sh\n. \"${0%/*}/beside\"\nprintf '%s\\n' \"$PWD|$0|$*|$#\"\n")
-	write(filepath.Join(s.Dir, "beside"), "test \"$SWITCHYARD_PLUGIN_PROTOCOL\" = switchyard.plugin/v1 || exit 9\n")
-	open := func() *os.File {
-		t.Helper()
-		f, err := os.Open(s.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { f.Close() })
-		return f
-	}
-	s.Executable = open()
-	c := start(t, s)
-	line, _ := bufio.NewReader(c.Stdout).ReadString('\n')
-	if exit := finish(c); !exit.Clean() {
-		t.Errorf("exit: %+v", exit)
-	}
-	if want := s.Dir + "|" + s.Path + "|a b *|2\n"; line != want {
-		t.Errorf("script says %q, want %q", line, want)
-	}
-
-	// Another file under the same name is refused.
-	write(s.Path+"2", "#!/bin/sh\n")
-	if err := os.Rename(s.Path+"2", s.Path); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := process.Start(s); !errors.Is(err, process.ErrChanged) {
-		t.Errorf("replaced script: %v", err)
-	}
-
-	// A missing interpreter is named.
-	write(s.Path, "#!/nonexistent/interpreter -x\n")
-	s.Executable = open()
-	var startError *process.StartError
-	if _, err := process.Start(s); !errors.As(err, &startError) || startError.Interpreter != "/nonexistent/interpreter" || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing interpreter: %v", err)
-	}
-
-	// Neither program nor script.
-	write(s.Path, "just text")
-	s.Executable = open()
-	if _, err := process.Start(s); !errors.As(err, &startError) {
-		t.Errorf("text file: %v", err)
-	}
-	write(s.Path, "")
-	s.Executable = open()
-	if _, err := process.Start(s); !errors.As(err, &startError) {
-		t.Errorf("empty file: %v", err)
-	}
-}
-
 func TestFaultySpec(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*process.Spec){
@@ -399,7 +334,7 @@ func TestParallelCalls(t *testing.T) {
 // call runs, neither block the child nor stay in memory.
 func TestStderrFlood(t *testing.T) {
 	t.Parallel()
-	for _, behaviour := range []string{"stderr-flood", "stderr-one-line"} {
+	for _, behaviour := range []string{"stderr-flood", "stderr-no-text", "stderr-one-line"} {
 		c := start(t, spec(t, behaviour))
 		if lines := call(t, c); len(lines) != 2 {
 			t.Errorf("%s: answers: %q", behaviour, lines)
@@ -416,6 +351,13 @@ func TestStderrFlood(t *testing.T) {
 			}
 			if last := kept[len(kept)-1].Text; last != fmt.Sprintf("%063d", misbehave.StderrFlood/64-1) {
 				t.Errorf("last line %q", last)
+			}
+		case "stderr-no-text":
+			if n := int64(2 * misbehave.StderrFlood); lines != uint64(n) || size != n || len(kept) != process.MaxLines {
+				t.Errorf("%d lines, %d bytes, %d kept", lines, size, len(kept))
+			}
+			if last := kept[len(kept)-1]; last.Text != "" || last.Seq != 2*misbehave.StderrFlood {
+				t.Errorf("last line %+v", last)
 			}
 		default:
 			if len(kept) != 1 || len(kept[0].Text) != process.MaxLineBytes || kept[0].Cut != 1<<20-process.MaxLineBytes {

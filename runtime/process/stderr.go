@@ -134,12 +134,14 @@ func runeFloor(s string, n int) int {
 	return n
 }
 
-// drain reads r to its end, whatever it holds.
-func (l *Log) drain(r io.Reader) {
+// drain reads r to its end, whatever it holds. Lines get their time from now.
+func (l *Log) drain(r io.Reader, now func() time.Time) {
 	buf := make([]byte, 2<<10)
 	for {
 		n, err := r.Read(buf)
-		l.write(buf[:n])
+		if n > 0 {
+			l.write(buf[:n], now())
+		}
 		if err != nil {
 			break
 		}
@@ -148,44 +150,65 @@ func (l *Log) drain(r io.Reader) {
 		}
 	}
 	if len(l.partial) > 0 {
-		l.commit()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.commit(now())
 	}
 }
 
-func (l *Log) write(p []byte) {
-	if len(p) == 0 {
-		return
-	}
+// write takes in what one read brought, so that the lock and the clock cost nothing
+// for each line of a torrent of short ones.
+func (l *Log) write(p []byte, at time.Time) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.bytes += int64(len(p))
-	l.mu.Unlock()
-	for {
+	// The first of very many lines are gone when this write is done.
+	gone := bytes.Count(p, []byte{'\n'}) - MaxLines
+	if gone > 0 && len(l.ring) < MaxLines {
+		l.ring = append(l.ring, make([]entry, MaxLines-len(l.ring))...)
+	}
+	for ; ; gone-- {
 		line, rest, ended := bytes.Cut(p, []byte{'\n'})
 		room := min(len(line), heldBytes-len(l.partial))
 		l.partial = append(l.partial, line[:room]...)
 		l.overflow += len(line) - room
-		if !ended {
+		switch {
+		case !ended:
 			return
+		case gone > 0:
+			l.skip()
+		default:
+			l.commit(at)
 		}
-		l.commit()
 		p = rest
 	}
 }
 
-// commit moves the current line into the ring.
-func (l *Log) commit() {
-	line := l.partial
-	if l.overflow == 0 {
-		line = bytes.TrimSuffix(line, []byte{'\r'})
-	}
+// skip counts the current line and keeps nothing of it but the secret that it may
+// begin or end.
+func (l *Log) skip() {
+	l.blocks.Next(l.line())
+	l.next++
+	l.partial, l.overflow = l.partial[:0], 0
+}
+
+// commit moves the current line into the ring. The caller holds the lock.
+func (l *Log) commit(at time.Time) {
+	line := l.line()
 	secret := l.blocks.Next(line)
-	l.mu.Lock()
 	if len(l.ring) < MaxLines {
 		l.ring = append(l.ring, entry{})
 	}
 	e := &l.ring[l.next%MaxLines]
-	*e = entry{at: time.Now(), raw: append(e.raw[:0], line...), overflow: l.overflow, secret: secret}
+	*e = entry{at: at, raw: append(e.raw[:0], line...), overflow: l.overflow, secret: secret}
 	l.next++
-	l.mu.Unlock()
 	l.partial, l.overflow = l.partial[:0], 0
+}
+
+// line is what is held of the current line, without its carriage return.
+func (l *Log) line() []byte {
+	if l.overflow == 0 {
+		return bytes.TrimSuffix(l.partial, []byte{'\r'})
+	}
+	return l.partial
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/switchyard-plugins/switchyard/runtime/process/redact"
@@ -15,7 +16,7 @@ import (
 
 func drained(r io.Reader) *Log {
 	l := new(Log)
-	l.drain(r)
+	l.drain(r, time.Now)
 	return l
 }
 
@@ -136,6 +137,47 @@ func TestLogHidesBlocks(t *testing.T) {
 		if strings.Contains(line.Text, "c2Vj") {
 			t.Fatalf("line %d: %q", line.Seq, line.Text)
 		}
+	}
+}
+
+// TestLogTorrent holds that what a line costs does not depend on there being a line:
+// of the shortest ones neither each takes the time nor are more kept than may be, and
+// the newest are right, whatever the reads bring.
+func TestLogTorrent(t *testing.T) {
+	t.Parallel()
+	const size = 20 << 20
+	for _, line := range []string{"\n", "\r\n", "x\n"} {
+		l, asked := new(Log), 0
+		l.drain(io.LimitReader(repeat(line), size), func() time.Time { asked++; return time.Unix(int64(asked), 0) })
+		n := uint64(size / len(line))
+		if lines, bytes := l.Size(); lines != n || bytes != size {
+			t.Errorf("%q: %d lines, %d bytes", line, lines, bytes)
+		}
+		kept := l.Lines(0)
+		if len(kept) != MaxLines || kept[0].Seq != n-MaxLines+1 || kept[MaxLines-1].Seq != n {
+			t.Fatalf("%q: %d lines kept", line, len(kept))
+		}
+		for _, k := range kept {
+			if k.Text != strings.TrimRight(line, "\r\n") || k.Cut != 0 || k.At.IsZero() {
+				t.Fatalf("%q: %+v", line, k)
+			}
+		}
+		if asked > size/(8<<10) {
+			t.Errorf("%q: the clock was asked %d times", line, asked)
+		}
+	}
+	// One read with more lines than are kept, after one with few, and with a secret
+	// whose beginning is not kept.
+	in := "few\n" + strings.Repeat("y\n", 1000) + "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("c2Vj\n", 350) + "-----END PRIVATE KEY-----\n"
+	for i := range MaxLines - 100 {
+		in += fmt.Sprintln("line", i)
+	}
+	l := new(Log)
+	l.write([]byte("first\n"), time.Now())
+	l.write([]byte(in), time.Now())
+	kept := texts(l.Lines(0))
+	if len(kept) != MaxLines || kept[MaxLines-1] != fmt.Sprint("line ", MaxLines-101) || kept[99] != redact.Mask || kept[0] != redact.Mask {
+		t.Errorf("%d lines kept, from %q to %q", len(kept), kept[0], kept[len(kept)-1])
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 // MaxMessage is the protocol's limit of a message, repeated here on purpose.
 const MaxMessage = 1 << 20
 
-// StderrFlood is how many bytes the behaviour "stderr-flood" writes.
+// StderrFlood is how many bytes the behaviours "stderr-flood" and, twice,
+// "stderr-no-text" write.
 const StderrFlood = 10 << 20
 
 // helpers are the processes that behaviours start; see tree.go.
@@ -104,6 +105,7 @@ var behaviours = map[string]behaviour{
 
 	// stderr.
 	"stderr-flood":     {method: func(_ *plugin, a answer) { flood(); say(a.line()) }},
+	"stderr-no-text":   {method: func(_ *plugin, a answer) { lineFeeds(); say(a.line()) }},
 	"stderr-one-line":  {method: func(_ *plugin, a answer) { os.Stderr.Write(bytes.Repeat([]byte("x"), 1<<20)); say(a.line()) }},
 	"stderr-secrets":   {method: func(_ *plugin, a answer) { secrets(); say(a.line()) }},
 	"stderr-and-crash": {start: func(*plugin) { fmt.Fprintln(os.Stderr, "cannot open the database"); exit(3) }},
@@ -211,6 +213,14 @@ func flood() {
 		}
 	}
 	os.Stderr.Write(b.Bytes())
+}
+
+// lineFeeds writes twice StderrFlood bytes, each of them a line.
+func lineFeeds() {
+	chunk := bytes.Repeat([]byte{'\n'}, 1<<20)
+	for range 2 * StderrFlood / len(chunk) {
+		os.Stderr.Write(chunk)
+	}
 }
 
 // secrets writes canary secrets in several forms; each contains "canary".

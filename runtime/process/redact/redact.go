@@ -82,7 +82,7 @@ func (b *Blocks) Next(line []byte) (inside bool) {
 	inside = b.left > 0
 	if inside {
 		b.left--
-		if b.counted {
+		if b.counted || len(line) < len("END ") {
 			return true
 		}
 		end := bytes.LastIndex(line, []byte("END "))
@@ -91,6 +91,9 @@ func (b *Blocks) Next(line []byte) (inside bool) {
 		}
 		b.left = 0
 		line = line[end:]
+	}
+	if len(line) < len("BEGIN ") {
+		return inside
 	}
 	if _, after, ok := bytes.Cut(line, []byte("Private-Lines: ")); ok {
 		digits := after[:len(after)-len(bytes.TrimLeft(after, "0123456789"))]

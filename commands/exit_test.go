@@ -1,0 +1,152 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
+	"github.com/switchyard-plugins/switchyard/runtime"
+	"github.com/switchyard-plugins/switchyard/runtime/call"
+	"github.com/switchyard-plugins/switchyard/runtime/process"
+)
+
+// What the command layer lets through to the host is the user's request all the same.
+func TestRequestsNobodyCanBeAskedAreUsage(t *testing.T) {
+	in := newInvocation(newFakeEnv(t, "run", "demo", "operate", "note").Env)
+	in.entry = find("run")
+	for _, c := range []struct {
+		err  error
+		code string
+	}{
+		{fmt.Errorf("%w: operate needs an action", runtime.ErrRequest), "usage"},
+		{fmt.Errorf("operate: %w: 2097152 bytes", call.ErrTooLarge), "input.invalid"},
+		{fmt.Errorf("operate: input %w", call.ErrInput), "input.invalid"},
+	} {
+		if f := in.classify(c.err); f.exit != exitUsage || f.code != c.code || f.hint != "switchyard help run" {
+			t.Errorf("%v: %+v", c.err, f)
+		}
+	}
+}
+
+// Processes that a sweep cannot end are told once and keep no command from its work;
+// what else went wrong does.
+func TestSurvivorsAreAWarning(t *testing.T) {
+	other := errors.New("the disk is full")
+	survivors := &process.SurvivorError{PIDs: []int{12}}
+	for _, c := range []struct {
+		err, want error
+		warned    bool
+	}{
+		{nil, nil, false},
+		{survivors, nil, true},
+		{errors.Join(state.ErrReadOnly, survivors), nil, true},
+		{errors.Join(other, survivors), other, true},
+		{other, other, false},
+	} {
+		env := newFakeEnv(t, "list")
+		in := newInvocation(env.Env)
+		for range 2 {
+			if err := in.swept(1, c.err); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Errorf("%v: %v", c.err, err)
+			}
+		}
+		said := env.err.String()
+		if n := strings.Count(said, "warning: a killed command left processes that could not be ended: [12]"); (n == 1) != c.warned || n > 1 {
+			t.Errorf("%v: said %d times in %q", c.err, n, said)
+		}
+		if !strings.Contains(said, "Ended 1 process that") {
+			t.Errorf("%v: %q", c.err, said)
+		}
+	}
+}
+
+// docs/exit-codes.md names every code that the program prints or records, and no other.
+func TestCodesAreDocumented(t *testing.T) {
+	documented, err := errorCodes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]string)
+	for _, dir := range []string{".", "../runtime", "../runtime/call", "../pkgmgr", "../pkgmgr/state"} {
+		eachSource(t, dir, func(name string, f *ast.File) { collectCodes(name, f, found) })
+	}
+	if len(found) < 50 {
+		t.Fatalf("only %d codes found in the source", len(found))
+	}
+	for code, where := range found {
+		if !slices.Contains(documented, code) {
+			t.Errorf("%s: code %q is not in docs/exit-codes.md", where, code)
+		}
+	}
+	for _, code := range documented {
+		if found[code] == "" {
+			t.Errorf("docs/exit-codes.md: nothing has the code %q", code)
+		}
+	}
+}
+
+// collectCodes finds the literals that become codes: what is assigned to a variable or
+// member called code, constants of a type Code, what a function called Code returns,
+// and the kinds of things that are not found.
+func collectCodes(name string, f *ast.File, found map[string]string) {
+	add := func(prefix string, e ast.Expr) {
+		lit, ok := e.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING {
+			return
+		}
+		if text, err := strconv.Unquote(lit.Value); err == nil && text != "" {
+			found[prefix+strings.ReplaceAll(text, " ", "_")] = name
+		}
+	}
+	named := func(e ast.Expr, want string) bool {
+		switch e := e.(type) {
+		case *ast.Ident:
+			return strings.EqualFold(e.Name, want)
+		case *ast.SelectorExpr:
+			return strings.EqualFold(e.Sel.Name, want)
+		}
+		return false
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for i, left := range n.Lhs {
+				if named(left, "code") && len(n.Rhs) == len(n.Lhs) {
+					add("", n.Rhs[i])
+				}
+			}
+		case *ast.KeyValueExpr:
+			if named(n.Key, "code") {
+				add("", n.Value)
+			}
+		case *ast.CompositeLit:
+			for _, e := range n.Elts {
+				if kv, ok := e.(*ast.KeyValueExpr); ok && named(n.Type, "NotFound") && named(kv.Key, "Kind") {
+					add("not_found.", kv.Value)
+				}
+			}
+		case *ast.ValueSpec:
+			for _, v := range n.Values {
+				if n.Type != nil && named(n.Type, "Code") {
+					add("", v)
+				}
+			}
+		case *ast.FuncDecl:
+			if named(n.Name, "Code") {
+				ast.Inspect(n.Body, func(n ast.Node) bool {
+					if r, ok := n.(*ast.ReturnStmt); ok {
+						add("", r.Results[0])
+					}
+					return true
+				})
+			}
+		}
+		return true
+	})
+}
