@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -24,12 +25,16 @@ type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	LookupEnv func(string) (string, bool)
-	Getwd     func() (string, error)
-	Now       func() time.Time
+	// Executable is where this program's file lies.
+	Executable func() (string, error)
+	LookupEnv  func(string) (string, bool)
+	Getwd      func() (string, error)
+	Now        func() time.Time
 
 	// Terminal reports whether a standard stream (0, 1, 2) is a terminal.
 	Terminal func(stream int) bool
+	// ReadPassword asks on the terminal and reads one line that is not shown.
+	ReadPassword func(prompt string) ([]byte, error)
 	// Width returns the terminal's width in cells, 0 where there is none.
 	Width func() int
 
@@ -43,15 +48,22 @@ type Env struct {
 // OSEnv returns the Env of the running process.
 func OSEnv() Env {
 	return Env{
-		Program:   programName(os.Args),
-		Args:      os.Args[min(1, len(os.Args)):],
-		Stdin:     os.Stdin,
-		Stdout:    os.Stdout,
-		Stderr:    os.Stderr,
-		LookupEnv: os.LookupEnv,
-		Getwd:     os.Getwd,
-		Now:       time.Now,
-		Terminal:  func(stream int) bool { return term.IsTerminal(descriptor(stream)) },
+		Program:    programName(os.Args),
+		Args:       os.Args[min(1, len(os.Args)):],
+		Stdin:      os.Stdin,
+		Stdout:     os.Stdout,
+		Stderr:     os.Stderr,
+		Executable: os.Executable,
+		LookupEnv:  os.LookupEnv,
+		Getwd:      os.Getwd,
+		Now:        time.Now,
+		Terminal:   func(stream int) bool { return term.IsTerminal(descriptor(stream)) },
+		ReadPassword: func(prompt string) ([]byte, error) {
+			fmt.Fprint(os.Stderr, prompt)
+			words, err := term.ReadPassword(descriptor(0))
+			fmt.Fprintln(os.Stderr)
+			return words, err
+		},
 		Width: func() int {
 			width, _, err := term.GetSize(descriptor(1))
 			if err != nil {

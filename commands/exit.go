@@ -44,7 +44,7 @@ const (
 func (in *invocation) classify(err error) failure {
 	f := failure{exit: exitFailed, code: "failed", message: err.Error()}
 	for _, try := range []func(error, *failure) bool{
-		in.classifyOwn, in.classifyPackage, in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
+		in.classifyOwn, in.classifyWorker, in.classifyPackage, in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
 	} {
 		if try(err, &f) {
 			break
@@ -69,6 +69,7 @@ func (in *invocation) classifyOwn(err error, f *failure) bool {
 		merge  *mergeConflict
 		dev    *devUnderLock
 		exists *scaffold.Exists
+		file   *fileExists
 	)
 	switch {
 	case errors.As(err, &usage):
@@ -98,6 +99,8 @@ func (in *invocation) classifyOwn(err error, f *failure) bool {
 		f.exit, f.code = exitDecision, "decision.declined"
 	case errors.As(err, &exists):
 		f.code, f.details, f.hint = "file.exists", existsDetails{exists.Path}, in.next("help", "init")
+	case errors.As(err, &file):
+		f.code, f.details = "file.exists", existsDetails{file.path}
 	default:
 		return false
 	}

@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 //	interrupts CODE FIFO PROGRAM ARGS…
 //	                           as exits, with an interrupt once something opens the pipe
 //	capture NAME PATTERN       sets a variable to the first group of PATTERN in stdout
+//	worker                     puts the verify worker beside switchyard
 //	await FIFO                 waits until something opens the named pipe for writing
 //
 // Whatever `switchyard … --json` prints is checked against its schema.
@@ -77,6 +78,7 @@ func TestScripts(t *testing.T) {
 			"trusted":    trusted,
 			"approved":   approved,
 			"interrupts": interruptsAfter,
+			"worker":     besideWorker,
 		},
 	})
 }

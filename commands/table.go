@@ -38,6 +38,8 @@ func table() []entry {
 		{"check", groupAuthor, "say what install would reject", checkCommand, checkData{}},
 		{"dev", groupAuthor, "call a plugin from its directory while you write it", devCommand, runData{}},
 		{"pack", groupAuthor, "write a directory as a deterministic archive", packCommand, packData{}},
+		{"keygen", groupAuthor, "make a key pair to sign with", keygenCommand, keygenData{}},
+		{"sign", groupAuthor, "sign an archive: a Sigstore bundle beside it", signCommand, signData{}},
 
 		{"install", groupPackage, "install packages, or what the project asks for", installCommand, installData{}},
 		{"use", groupPackage, "make an installed version the default", useCommand, useData{}},

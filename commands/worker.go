@@ -1,0 +1,60 @@
+package commands
+
+import (
+	"errors"
+
+	"github.com/switchyard-plugins/switchyard/verify"
+)
+
+// worker starts the verify worker that stands beside this program. The caller
+// closes it.
+func (in *invocation) worker() (*verify.Session, error) {
+	executable, err := in.env.Executable()
+	if err != nil {
+		return nil, err
+	}
+	w, err := verify.Find(executable)
+	if err != nil {
+		return nil, err
+	}
+	return w.Start(in.context())
+}
+
+// classifyWorker knows what the verify worker refuses, and what can be wrong with
+// it itself.
+func (in *invocation) classifyWorker(err error, f *failure) bool {
+	var (
+		unusable *verify.Unusable
+		broken   *verify.Broken
+		refusal  *verify.Refusal
+	)
+	switch {
+	case errors.As(err, &unusable):
+		f.code, f.hint = "worker.unusable", reinstall
+		f.details = workerDetails{Path: unusable.Path}
+	case errors.As(err, &broken):
+		f.code, f.hint = "worker.broken", reinstall
+		f.details = workerDetails{Path: broken.Path, Stderr: broken.Stderr}
+	case errors.As(err, &refusal):
+		f.exit, f.code = exitEvidence, string(refusal.Code)
+		switch refusal.Code {
+		case verify.CodeKeyMalformed, verify.CodeKeyAlgorithm:
+			f.exit, f.hint = exitFailed, in.next("help", "keygen")
+		case verify.CodeKeyPassphrase:
+			f.exit, f.hint = exitFailed, in.next("help", "sign")
+		case verify.CodeRequestMalformed:
+			f.exit = exitFailed
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// reinstall builds and installs both programs, of one build, beside each other.
+const reinstall = "make install"
+
+type workerDetails struct {
+	Path   string `json:"path" doc:"Where the verify worker is looked for: beside this program."`
+	Stderr string `json:"stderr,omitempty" doc:"The last that it wrote to standard error."`
+}
