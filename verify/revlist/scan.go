@@ -3,7 +3,7 @@ package revlist
 import (
 	"errors"
 	"fmt"
-	"hash"
+	gohash "hash"
 	"io"
 	"math/bits"
 	"unicode/utf8"
@@ -19,9 +19,9 @@ const maxInteger = 1<<53 - 1
 // It holds one buffer and one string, whatever the length of the document.
 type scanner struct {
 	kind  kind
-	in    io.Reader // nil: the document is buf
-	limit int64     // of bytes
-	sum   hash.Hash // of all bytes read; nil: not wanted
+	in    io.Reader   // nil: the document is buf
+	limit int64       // of bytes
+	sum   gohash.Hash // of all bytes read; nil: not wanted
 
 	buf   []byte
 	pos   int
@@ -35,7 +35,7 @@ type scanner struct {
 
 const bufferSize = 64 << 10
 
-func newScanner(k kind, r io.Reader, limit int64, sum hash.Hash) *scanner {
+func newScanner(k kind, r io.Reader, limit int64, sum gohash.Hash) *scanner {
 	return &scanner{kind: k, in: r, limit: limit, sum: sum, buf: make([]byte, 0, bufferSize)}
 }
 
