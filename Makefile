@@ -2,27 +2,34 @@
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X github.com/switchyard-plugins/switchyard/commands.version=$(VERSION) -X github.com/switchyard-plugins/switchyard/commands.commit=$(COMMIT)
+MODULE  := github.com/switchyard-plugins/switchyard
+LDFLAGS := -s -w -X $(MODULE)/commands.version=$(VERSION) -X $(MODULE)/commands.commit=$(COMMIT) -X '$(MODULE)/verify.build=$(VERSION) $(COMMIT)'
 TAGS    := urfave_cli_no_docs
 FUZZTIME ?= 10s
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 
-.PHONY: all build install demo test test-race vet staticcheck cross fuzz bench tidy-check check clean
+.PHONY: all build switchyard install demo test test-race vet staticcheck cross fuzz bench tidy-check check clean
 
 all: build
 
-## build: the program, as ./switchyard
-build:
-	go build -trimpath -tags=$(TAGS) -ldflags='$(LDFLAGS)' -o switchyard .
+GOBUILD = go build -trimpath -tags=$(TAGS) -ldflags="$(LDFLAGS)"
 
-## install: the program, into the Go bin directory
+## build: both programs, as ./switchyard and ./switchyard-verify
+build: switchyard
+	$(GOBUILD) -o switchyard-verify ./verify/worker/switchyard-verify
+
+## switchyard: the program alone; what checks signatures is the other one
+switchyard:
+	$(GOBUILD) -o switchyard .
+
+## install: both programs, into the Go bin directory
 install:
-	go install -trimpath -tags=$(TAGS) -ldflags='$(LDFLAGS)' .
+	go install -trimpath -tags=$(TAGS) -ldflags="$(LDFLAGS)" . ./verify/worker/switchyard-verify
 
 ## demo: the whole life of a real plugin package, in a throw-away data directory
-demo: build
+demo: switchyard
 	./docs/demo.sh
 
 ## test: every test

@@ -40,7 +40,7 @@ func workerBeside(program string) error {
 	dir := filepath.Dir(real)
 	build, _ := workers.LoadOrStore(dir, sync.OnceValue(func() error {
 		// Without the version control's state, as test programs are built.
-		c := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "switchyard-verify"), "../verify/worker")
+		c := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "switchyard-verify"), "../verify/worker/switchyard-verify")
 		c.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("build the verify worker: %w\n%s", err, out)

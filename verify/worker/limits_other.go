@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package main
+package worker
 
 // limitMemory does nothing where the system does not bound the address space; the
 // heap's own limit stands.

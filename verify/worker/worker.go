@@ -1,13 +1,13 @@
-// Switchyard-verify is the verify worker: it checks Sigstore bundles, makes them,
-// and reads keys, for the program switchyard, which starts it.
+// Package worker is the verify worker: it checks Sigstore bundles, makes them, and
+// reads keys, for the program switchyard, which starts it as switchyard-verify.
 //
-// It reads requests as lines of JSON from standard input and answers each with one
-// line, in order, until the input ends. It reports facts that are bound to the
-// digest and the nonce that it was given and decides nothing: whether a signer is
-// the right one is a policy's business. It opens no connection. What it parses was
-// written by strangers, so it bounds what it reads, limits itself before the first
-// byte, and turns a panic of a library into an answer.
-package main
+// It reads requests as lines of JSON and answers each with one line, in order,
+// until the input ends. It reports facts that are bound to the digest and the nonce
+// that it was given and decides nothing: whether a signer is the right one is a
+// policy's business. It opens no connection. What it parses was written by
+// strangers, so it bounds what it reads, limits itself before the first byte, and
+// turns a panic of a library into an answer.
+package worker
 
 import (
 	"bufio"
@@ -22,14 +22,8 @@ import (
 	"github.com/switchyard-plugins/switchyard/verify"
 )
 
-func main() {
-	if err := run(os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintf(os.Stderr, "switchyard-verify: %v\n", err)
-		os.Exit(1)
-	}
-}
-
-func run(in io.Reader, out io.Writer) error {
+// Run answers requests until in ends. It limits the whole process.
+func Run(in io.Reader, out io.Writer) error {
 	if err := limitSelf(); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
