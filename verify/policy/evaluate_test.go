@@ -226,6 +226,8 @@ func TestRules(t *testing.T) {
 		{"just old enough", change(naming(alice), threeDays), with(signed(alice, now.Add(-72*time.Hour))), "cool-down", Passed, "", Signed},
 		{"the earliest counts", change(naming(alice), threeDays), with(signed(alice, now, now.Add(-100*time.Hour))), "cool-down", Passed, "", Signed},
 		{"the earliest of a stranger does not", change(naming(alice), threeDays), with(signed(alice, now), signed(bob, now.Add(-100*time.Hour))), "cool-down", Failed, CodeCoolDown, RefusedByPolicy},
+		{"a project's filter does not hide a fresh signature", change(change(naming(alice, bob), threeDays), func(p *Policy) { p.Only = [][]SignerPattern{{keyB}} }),
+			with(signed(alice, now), signed(bob)), "cool-down", Failed, CodeCoolDown, RefusedByPolicy},
 		{"nobody named", change(Default(), threeDays), with(signed(bob, now)), "cool-down", Failed, CodeCoolDown, RefusedByPolicy},
 		{"in the future", change(naming(alice), threeDays), with(signed(alice, now.Add(time.Hour))), "cool-down", Failed, CodeCoolDown, RefusedByPolicy},
 		{"no time known", change(naming(alice), threeDays), with(signed(alice)), "cool-down", NotApplicable, "", Signed},

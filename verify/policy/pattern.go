@@ -44,7 +44,7 @@ func (p IDPattern) Match(id string) bool {
 		return true
 	}
 	if prefix, below := strings.CutSuffix(string(p), "*"); below {
-		return strings.HasSuffix(prefix, ".") && len(id) > len(prefix) && strings.HasPrefix(id, prefix)
+		return strings.HasSuffix(prefix, ".") && strings.HasPrefix(id, prefix)
 	}
 	return id == string(p)
 }
