@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -131,16 +132,15 @@ func TestLookupInLargerLists(t *testing.T) {
 
 // answers asks a damaged index for everything. An error is a good answer; another
 // answer than the truth is not.
-func answers(t *testing.T, what, path string, l *List, keys []Key) (errs int) {
+func answers(t *testing.T, what string, index []byte, l *List, keys []Key) (errs int) {
 	t.Helper()
-	x, err := Open(path)
+	x, err := newIndex(bytes.NewReader(index), int64(len(index)))
 	if err != nil {
 		if !errors.Is(err, ErrIndexDamaged) {
 			t.Fatalf("%s: open: %v", what, err)
 		}
 		return len(keys)
 	}
-	defer x.Close()
 	for _, k := range keys {
 		got, err := x.Lookup(k)
 		if err != nil {
@@ -148,68 +148,61 @@ func answers(t *testing.T, what, path string, l *List, keys []Key) (errs int) {
 				t.Fatalf("%s: %v", what, err)
 			}
 			errs++
-		} else if !reflect.DeepEqual(got, truth(l, k)) {
+		} else if want := truth(l, k); !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s: %q is answered with %+v", what, k, got)
 		}
 	}
 	return errs
 }
 
+func contentOf(t testing.TB, x *Index) []byte {
+	t.Helper()
+	b, err := os.ReadFile(x.file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 // TestEveryDamagedByte: whichever byte of an index is changed, no lookup answers
 // something else than the truth.
 func TestEveryDamagedByte(t *testing.T) {
 	l := sample(t)
-	l.Entries = append(l.Entries, mixed(t, 60).Entries...)
+	l.Entries = append(l.Entries, mixed(t, 36).Entries...)
 	slices.SortFunc(l.Entries, func(a, b Entry) int { return compareSubjects(a.Kind, a.Subject(), b.Kind, b.Subject()) })
 	x := indexOf(t, l)
-	if x.head.bits < 2 {
-		t.Fatalf("an index with prefixes of %d bits", x.head.bits)
-	}
-	whole, err := os.ReadFile(x.file.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := contentOf(t, x)
 	present, absent := keysOf(l)
 	keys := slices.Concat(present, absent)
-	path := filepath.Join(t.TempDir(), "index")
-	if err := os.WriteFile(path, whole, 0o600); err != nil {
-		t.Fatal(err)
+	if errs := answers(t, "undamaged", whole, l, keys); errs > 0 || x.head.bits < 1 {
+		t.Fatalf("undamaged: %d errors, prefixes of %d bits", errs, x.head.bits)
 	}
-	if errs := answers(t, "undamaged", path, l, keys); errs > 0 {
-		t.Fatalf("undamaged: %d errors", errs)
-	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
 	for i := range whole {
-		mask := byte(1) << (i % 8)
-		f.WriteAt([]byte{whole[i] ^ mask}, int64(i))
-		// Every byte is one that some lookup of a present key needs, or one of an
-		// empty prefix that a lookup of an absent key may need.
-		if errs := answers(t, fmt.Sprintf("byte %d", i), path, l, keys); errs == 0 && int64(i) < x.head.slotsAt() {
+		was := whole[i]
+		whole[i] ^= byte(1) << (i % 8)
+		if answers(t, fmt.Sprintf("byte %d", i), whole, l, keys) == 0 {
 			t.Fatalf("byte %d of %d is covered by nothing", i, len(whole))
 		}
-		f.WriteAt(whole[i:i+1], int64(i))
+		whole[i] = was
 	}
 	for n := range whole {
-		if err := f.Truncate(int64(len(whole) - 1 - n)); err != nil {
-			t.Fatal(err)
-		}
-		if errs := answers(t, fmt.Sprintf("cut by %d", n+1), path, l, keys[:1]); errs == 0 {
-			t.Fatalf("an index that is %d bytes too short is believed", n+1)
+		if answers(t, fmt.Sprintf("cut at %d", n), whole[:n], l, keys[:1]) == 0 {
+			t.Fatalf("an index that is cut at byte %d is believed", n)
 		}
 	}
 	for name, content := range map[string][]byte{
-		"longer": append(bytes.Clone(whole), 0), "zeros": make([]byte, len(whole)), "empty": nil, "text": []byte("{}"),
+		"longer": append(bytes.Clone(whole), 0), "zeros": make([]byte, len(whole)), "text": []byte("{}"),
 	} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if errs := answers(t, name, path, l, keys[:1]); errs == 0 {
+		if answers(t, name, content, l, keys[:1]) == 0 {
 			t.Errorf("%s: believed", name)
 		}
+	}
+	path := filepath.Join(t.TempDir(), "index")
+	if err := os.WriteFile(path, whole[:len(whole)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path); !errors.Is(err, ErrIndexDamaged) {
+		t.Errorf("a file that is cut: %v", err)
 	}
 }
 
@@ -225,17 +218,12 @@ func TestPartsOfTwoIndexes(t *testing.T) {
 	}
 	slices.SortFunc(older.Entries, func(a, b Entry) int { return compareSubjects(a.Kind, a.Subject(), b.Kind, b.Subject()) })
 	x, y := indexOf(t, l), indexOf(t, older)
-	a, err1 := os.ReadFile(x.file.Name())
-	b, err2 := os.ReadFile(y.file.Name())
-	if err1 != nil || err2 != nil || len(a) != len(b) {
-		t.Fatalf("%v, %v, %d and %d bytes", err1, err2, len(a), len(b))
-	}
-	path := filepath.Join(t.TempDir(), "index")
-	if err := os.WriteFile(path, append(a[:headerSize:headerSize], b[headerSize:]...), 0o600); err != nil {
-		t.Fatal(err)
+	a, b := contentOf(t, x), contentOf(t, y)
+	if len(a) != len(b) {
+		t.Fatalf("%d and %d bytes", len(a), len(b))
 	}
 	present, _ := keysOf(l)
-	if errs := answers(t, "mixed", path, l, present); errs != len(present) {
+	if errs := answers(t, "mixed", slices.Concat(a[:headerSize], b[headerSize:]), l, present); errs != len(present) {
 		t.Errorf("%d of %d lookups were refused", errs, len(present))
 	}
 }
@@ -245,19 +233,12 @@ func TestPartsOfTwoIndexes(t *testing.T) {
 func TestForgedNumbers(t *testing.T) {
 	l := sample(t)
 	x := indexOf(t, l)
-	whole, err := os.ReadFile(x.file.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := contentOf(t, x)
 	present, absent := keysOf(l)
 	keys := slices.Concat(present, absent)
-	path := filepath.Join(t.TempDir(), "index")
 	try := func(name string, content []byte) {
 		t.Helper()
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if errs := answers(t, name, path, l, keys); errs == 0 {
+		if answers(t, name, content, l, keys) == 0 {
 			t.Errorf("%s: believed", name)
 		}
 	}
@@ -438,7 +419,7 @@ func TestBuildMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 200 MB")
 	}
-	const n = 600_000 // more than two portions
+	const n = portion + 50_000
 	dir := t.TempDir()
 	memory := newMeter()
 	b := generated(n, memory.tick)
@@ -454,6 +435,45 @@ func TestBuildMemory(t *testing.T) {
 		}
 		if got, err := x.Lookup(DigestKey(Package, sha(i))); err != nil || len(got) > 0 {
 			t.Fatalf("%d: %+v, %v", i, got, err)
+		}
+	}
+}
+
+type counter struct {
+	in           io.ReaderAt
+	reads, bytes int
+}
+
+func (c *counter) ReadAt(p []byte, off int64) (int, error) {
+	c.reads++
+	c.bytes += len(p)
+	return c.in.ReadAt(p, off)
+}
+
+// TestLookupCostIsConstant counts what is read, for lists of any length.
+func TestLookupCostIsConstant(t *testing.T) {
+	for _, n := range []int{0, 17, 1_000, 50_000} {
+		dir := t.TempDir()
+		if err := Build(dir, generated(n, func() {})); err != nil {
+			t.Fatal(err)
+		}
+		x := opened(t, filepath.Join(dir, IndexName))
+		c := &counter{in: x.in}
+		x.in = c
+		for i := range 2_000 {
+			c.reads, c.bytes = 0, 0
+			hit := i%2 == 0 && i < n
+			k := DigestKey(Package, sha(i))
+			if hit {
+				k = nth(i).Key()
+			}
+			got, err := x.Lookup(k)
+			if err != nil || (len(got) == 1) != hit {
+				t.Fatalf("%d of %d: %+v, %v", i, n, got, err)
+			}
+			if most := 2 + len(got); c.reads > most || c.bytes > 4096 {
+				t.Fatalf("%d of %d: %d reads of %d bytes", i, n, c.reads, c.bytes)
+			}
 		}
 	}
 }

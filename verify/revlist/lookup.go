@@ -14,7 +14,8 @@ import (
 // and no more: three small pieces of the file, however long the list is. It may be
 // used by several goroutines at once.
 type Index struct {
-	file *os.File
+	file *os.File // to be closed
+	in   io.ReaderAt
 	head indexHeader
 	seed hash
 }
@@ -26,7 +27,7 @@ func Open(path string) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("revocation index: %w", err)
 	}
-	x, err := newIndex(f)
+	x, err := openFile(f)
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -34,7 +35,7 @@ func Open(path string) (*Index, error) {
 	return x, nil
 }
 
-func newIndex(f *os.File) (*Index, error) {
+func openFile(f *os.File) (*Index, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -42,12 +43,20 @@ func newIndex(f *os.File) (*Index, error) {
 	if !info.Mode().IsRegular() {
 		return nil, damaged("it is not a regular file")
 	}
-	x := &Index{file: f}
+	x, err := newIndex(f, info.Size())
+	if err == nil {
+		x.file = f
+	}
+	return x, err
+}
+
+func newIndex(in io.ReaderAt, size int64) (*Index, error) {
+	x := &Index{in: in}
 	block, err := x.piece(0, headerSize)
 	if err != nil {
 		return nil, err
 	}
-	x.head, x.seed, err = decodeHeader(block, info.Size())
+	x.head, x.seed, err = decodeHeader(block, size)
 	return x, err
 }
 
@@ -64,7 +73,7 @@ func (x *Index) Lookup(keys ...Key) ([]Entry, error) {
 	for _, k := range keys {
 		entries, err := x.lookup(k)
 		if err != nil {
-			return nil, fmt.Errorf("%s: look up %s: %w", x.file.Name(), k.Kind, err)
+			return nil, fmt.Errorf("look up %s: %w", k.Kind, err)
 		}
 		out = append(out, entries...)
 	}
@@ -156,7 +165,7 @@ func (x *Index) body(k Key, r []byte) ([]Entry, error) {
 // piece reads a part of the file whose bounds were checked.
 func (x *Index) piece(offset, length int64) ([]byte, error) {
 	b := make([]byte, length)
-	if _, err := x.file.ReadAt(b, offset); errors.Is(err, io.EOF) {
+	if _, err := x.in.ReadAt(b, offset); errors.Is(err, io.EOF) {
 		return nil, damaged("it ends before byte %d", offset+length)
 	} else if err != nil {
 		return nil, err
