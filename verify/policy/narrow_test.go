@@ -55,7 +55,9 @@ func (r random) filter() []SignerPattern {
 	return some(r, 4, SignerPattern(keyA), keyB, "*@example.com", workflow, "https://github.com/*")
 }
 
-func (r random) requirement() Requirement { return pick(r, Allowed, Allowed, Allowed, Allowed, Allowed, Allowed, Required) }
+func (r random) requirement() Requirement {
+	return pick(r, Allowed, Allowed, Allowed, Allowed, Allowed, Allowed, Required)
+}
 
 func (r random) reactions() Reactions {
 	one := func() Reaction { return pick(r, Warn, Warn, Refuse) }
