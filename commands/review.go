@@ -227,7 +227,7 @@ func (p *page) review(d reviewData) {
 	if d.FingerprintSuffices {
 		p.field("", "covers the whole package: it has no other files")
 	} else {
-		p.field("", "covers plugin.json and the executable only; the package digest covers %s", count(d.Files, "file"))
+		p.field("", "covers plugin.json and the executable only; the package digest covers all %d files", d.Files)
 	}
 	p.field("manifest", "%s", d.Manifest)
 	if d.Archive != "" {
