@@ -41,7 +41,7 @@ func Diagnose(ctx context.Context, path string) []Finding {
 	add("interrupted changes", h.interrupted(), "none", true)
 	err = nil
 	if dead := h.DeadCalls(); len(dead) > 0 {
-		err = fmt.Errorf("%d calls whose supervisor died", len(dead))
+		err = fmt.Errorf("calls whose supervisor died: %d", len(dead))
 	}
 	add("dead calls", err, "none", true)
 	add("plugin directories", h.contested(), "every id is claimed once", false)
@@ -50,7 +50,7 @@ func Diagnose(ctx context.Context, path string) []Finding {
 	}
 	unnamed, err := h.unrecorded(ctx)
 	if err == nil && len(unnamed) > 0 {
-		err = fmt.Errorf("%d packages in the store that are not recorded", len(unnamed))
+		err = fmt.Errorf("packages in the store that are not recorded: %d", len(unnamed))
 	}
 	add("store", err, "every package is recorded", true)
 	targets, err := h.verifyTargets(ctx, nil, nil)
