@@ -59,7 +59,7 @@ func actionsCommand(in *invocation) *cli.Command {
 					in.note("%s offers no actions here.", data.Plugin)
 					return
 				}
-				t := render.Table{Columns: []render.Column{{Title: "ACTION", Fixed: true}, {Title: "RISK"}, {Title: "DESCRIPTION", Wrap: true}}}
+				t := render.Table{Columns: []render.Column{{Title: "ACTION", Fixed: true}, {Title: "RISK", Wrap: true}, {Title: "DESCRIPTION", Wrap: true}}}
 				for _, a := range data.Actions {
 					t.Rows = append(t.Rows, []string{a.ID, a.Risk, a.Description})
 				}

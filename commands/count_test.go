@@ -29,7 +29,7 @@ func TestCount(t *testing.T) {
 // which never are one, may.
 func TestNumbersAgree(t *testing.T) {
 	plural := regexp.MustCompile(`%d ([a-z]+ )?[a-z]+s\b`)
-	bound := regexp.MustCompile(`(more than|at most) %d`)
+	bound := regexp.MustCompile(`(more than|at most|all) %d`)
 	n := 0
 	eachSource(t, ".", func(name string, f *ast.File) {
 		ast.Inspect(f, func(node ast.Node) bool {

@@ -140,6 +140,6 @@ func (p *page) checks(list []checkedData) {
 		if !c.OK {
 			word, mark = "no", render.Bad
 		}
-		p.line("%s  %s: %s", p.style.Mark(mark, word), c.Check, c.Detail)
+		p.hanging(p.style.Mark(mark, word)+"  ", 4, "%s: %s", c.Check, c.Detail)
 	}
 }

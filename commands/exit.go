@@ -225,14 +225,17 @@ func (in *invocation) classifyCall(err error, f *failure) bool {
 		}
 		f.details = stoppedDetails{stopped.ID, stopped.Operation}
 	case errors.As(err, &lost):
-		f.code, f.message, f.hint = "call.unrecorded", lost.Error(), in.next("operations", "show", lost.Call)
-		if cause := (failure{}); in.classifyState(lost.Err, &cause) && cause.hint != "" {
-			f.hint = cause.hint
-		}
+		f.code, f.message, f.hint = "call.unrecorded", lost.Error(), in.next("doctor")
 		d := unrecordedDetails{ID: lost.ID, Call: lost.Call}
 		var answer *unrecordedAnswer
 		if errors.As(err, &answer) {
 			d.Answer = answer.data
+			if run, ok := answer.data.(runData); ok && run.Method == string(pkgmgr.MethodOperate) {
+				f.hint = in.next("operations", "show", lost.Call)
+			}
+		}
+		if cause := (failure{}); in.classifyState(lost.Err, &cause) && cause.hint != "" {
+			f.hint = cause.hint
 		}
 		f.details = d
 	case errors.Is(err, runtime.ErrRequest):

@@ -150,3 +150,24 @@ func collectCodes(name string, f *ast.File, found map[string]string) {
 		return true
 	})
 }
+
+// The hint of a call that could not be recorded mends the cause where that is known;
+// else an operation is looked at by its id, and any other call's host by doctor.
+func TestUnrecordedHints(t *testing.T) {
+	in := newInvocation(newFakeEnv(t, "run", "demo", "operate", "note").Env)
+	in.entry = find("run")
+	lost := func(err error) *runtime.Unrecorded { return &runtime.Unrecorded{ID: "demo", Call: "c1", Err: err} }
+	for _, c := range []struct {
+		err  error
+		hint string
+	}{
+		{&unrecordedAnswer{lost(state.ErrMissing), runData{Method: "operate"}}, "switchyard doctor --repair"},
+		{&unrecordedAnswer{lost(errors.New("disk full")), runData{Method: "operate"}}, "switchyard operations show c1"},
+		{&unrecordedAnswer{lost(errors.New("disk full")), actionsData{}}, "switchyard doctor"},
+		{lost(errors.New("disk full")), "switchyard doctor"},
+	} {
+		if f := in.classify(c.err); f.exit != exitFailed || f.code != "call.unrecorded" || f.hint != c.hint {
+			t.Errorf("%v: %+v, want hint %s", c.err, f, c.hint)
+		}
+	}
+}

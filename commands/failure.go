@@ -64,9 +64,25 @@ func (in *invocation) failText(f failure) {
 		if i == 0 {
 			name = "likely causes"
 		}
-		in.stderr("  %s  - %s\n", label(name), cause)
+		for n, l := range in.wrapped(cause, 2+width+2+2) {
+			bullet := "- "
+			if n > 0 {
+				name, bullet = "", "  "
+			}
+			in.stderr("  %s  %s%s\n", label(name), render.Safe(bullet), render.Safe(l))
+		}
 	}
 	if f.hint != "" {
 		in.stderr("  %s  %s\n", label("next command"), render.Safe(f.hint))
 	}
+}
+
+// wrapped escapes a sentence and, where standard error is a terminal, breaks it into
+// lines with room for indent cells before them.
+func (in *invocation) wrapped(s string, indent int) []string {
+	text := render.Text(s)
+	if width := in.env.Width(); in.env.Terminal(2) && width > 0 && indent+render.Width(text) > width {
+		return render.Wrap(text, width-indent)
+	}
+	return []string{text}
 }

@@ -54,6 +54,10 @@ func gcCommand(in *invocation) *cli.Command {
 					}
 					p.line("%s %s %s (%s)", render.Safe(verb), name, r.Package, byteSize(r.Bytes))
 				}
+				if len(data.Removed) == 0 {
+					p.line("Nothing to remove.")
+					return
+				}
 				p.line("%s %d, %s.", render.Safe(verb), len(data.Removed), byteSize(data.Bytes))
 			})
 			return nil

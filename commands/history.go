@@ -62,9 +62,9 @@ func historyCommand(in *invocation) *cli.Command {
 					in.note("Nothing is recorded.")
 					return
 				}
-				t := render.Table{Columns: []render.Column{{Title: "WHEN", Fixed: true}, {Title: "WHAT", Fixed: true}, {Title: "PLUGIN"}, {Title: "DETAIL"}}}
+				t := render.Table{Columns: []render.Column{{Title: "WHEN", Fixed: true}, {Title: "WHAT", Fixed: true}, {Title: "PLUGIN", Wrap: true}, {Title: "DETAIL", Wrap: true}}}
 				for _, e := range data.Events {
-					t.Rows = append(t.Rows, []string{p.moment(e.At), e.Kind, strings.TrimSpace(e.Plugin + " " + e.Version), e.text()})
+					t.Rows = append(t.Rows, []string{p.shortMoment(e.At, in.env.Now()), e.Kind, strings.TrimSpace(e.Plugin + " " + e.Version), e.text()})
 				}
 				p.table(t)
 			})

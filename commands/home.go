@@ -158,7 +158,7 @@ func (in *invocation) scratch(work func(*pkgmgr.Home) error) (err error) {
 			err = e
 		}
 	}()
-	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress()})
+	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress(), Throwaway: true})
 	if err != nil {
 		return err
 	}

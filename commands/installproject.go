@@ -2,7 +2,6 @@ package commands
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
@@ -85,9 +84,6 @@ func want(p *project.Project, i *pkgmgr.Installed) error {
 				}
 				if expanded, err := project.Expand(old.Source, i.Version, pkgmgr.HostPlatform()); err == nil && expanded == source {
 					w.Source = old.Source
-				}
-				if strings.Contains(w.Source, "{version}") {
-					w.Version = i.Version // a range would leave the placeholder open
 				}
 			}
 		}

@@ -31,7 +31,6 @@ func TestFlagsAnywhere(t *testing.T) {
 		{"--json a", "--json", "a"},
 		{"a --json b --scope x c", "--json --scope=x", "a b c"},
 		{"a --scope x,y --scope=z", "--scope=x,y --scope=z", "a"},
-		{"--scope=", "--scope=", ""},
 		{"--scope -", "--scope=-", ""},
 		{"-q -f a", "--quiet --follow", "a"},
 		{"-qf a", "--quiet --follow", "a"},
@@ -67,6 +66,8 @@ func TestFlagErrors(t *testing.T) {
 		{"-x", "unknown flag -x", "help probe"},
 		{"--o file", "unknown flag --o", "help probe"},
 		{"--scope", "--scope needs a value", "help probe"},
+		{"--scope=", "--scope needs a value that is not empty", "help probe"},
+		{"-o=", "-o needs a value that is not empty", "help probe"},
 		{"--scope --json", "write --scope=--json", "help probe"},
 	} {
 		_, err := probe(strings.Fields(c.args)...)

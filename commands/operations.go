@@ -80,16 +80,16 @@ func operationsListCommand(in *invocation) *cli.Command {
 					return
 				}
 				t := render.Table{
-					Columns: []render.Column{{Title: "ID", Fixed: true}, {Title: "PLUGIN"}, {Title: "ACTION"}, {Title: "STATE"}, {Title: "STARTED", Fixed: true}},
+					Columns: []render.Column{{Title: "ID", Fixed: true}, {Title: "STATE", Wrap: true}, {Title: "STARTED", Fixed: true}, {Title: "OPERATION", Wrap: true}},
 					Paint: func(row, column int) render.Mark {
-						if column == 3 {
+						if column == 1 {
 							return stateMark(list[row].State)
 						}
 						return render.Plain
 					},
 				}
 				for _, o := range list {
-					t.Rows = append(t.Rows, []string{o.ID, o.PluginID, o.Action, string(o.State), p.shortMoment(o.StartedAt, in.env.Now())})
+					t.Rows = append(t.Rows, []string{o.ID, string(o.State), p.shortMoment(o.StartedAt, in.env.Now()), o.PluginID + " " + o.Action})
 				}
 				p.table(t)
 			})

@@ -76,6 +76,20 @@ func (p *page) prose(indent int, s string) {
 	}
 }
 
+// hanging writes a formatted line after a label of indent cells. On a terminal it
+// breaks between words, and further lines begin under the first one's text.
+func (p *page) hanging(label render.Safe, indent int, format string, args ...any) {
+	text := render.Format(format, args...)
+	lines := []string{text}
+	if p.width > 0 && indent+render.Width(text) > p.width {
+		lines = render.Wrap(text, p.width-indent)
+	}
+	for _, l := range lines {
+		p.line("%s%s", label, render.Safe(l))
+		label = render.Safe(strings.Repeat(" ", indent))
+	}
+}
+
 // document writes JSON, indented and safe to show.
 func (p *page) document(v jsontext.Value) {
 	shown := v.Clone()

@@ -126,9 +126,9 @@ func projectListCommand(in *invocation) *cli.Command {
 					in.note("No projects are trusted.")
 					return
 				}
-				t := render.Table{Columns: []render.Column{{Title: "ROOT"}, {Title: "TRUSTED", Fixed: true}}}
+				t := render.Table{Columns: []render.Column{{Title: "TRUSTED", Fixed: true}, {Title: "ROOT", Fixed: true}}}
 				for _, d := range data.Projects {
-					t.Rows = append(t.Rows, []string{d.Root, p.moment(d.TrustedAt)})
+					t.Rows = append(t.Rows, []string{p.shortMoment(d.TrustedAt, in.env.Now()), d.Root})
 				}
 				p.table(t)
 			})

@@ -62,6 +62,7 @@ type changeData struct {
 	Members        []memberChange `json:"members" doc:"Manifest members that differ."`
 	Files          []fileChange   `json:"files" doc:"Files that differ."`
 	FilesUnknown   bool           `json:"filesUnknown" doc:"Whether the old files are gone, so that they could not be compared."`
+	FilesWhy       string         `json:"filesWhy" doc:"Why they could not be compared, empty where they were."`
 	ScopesAdded    []string       `json:"scopesAdded" doc:"Scopes that are asked for now and were not."`
 	ScopesDropped  []string       `json:"scopesDropped" doc:"Scopes that were asked for and are not any more."`
 	VersionLowered bool           `json:"versionLowered" doc:"Whether the version is lower than the trusted one."`
@@ -166,7 +167,7 @@ func (in *invocation) newReviewData(subject string, r *pkgmgr.Review) reviewData
 	}
 	if c := r.Change; c != nil {
 		change := &changeData{From: c.From, Version: c.Version, TrustedAt: c.TrustedAt, Same: c.SameDigest,
-			FilesUnknown: c.FilesUnknown, ScopesAdded: words(c.ScopesAdded), ScopesDropped: words(c.ScopesDropped), VersionLowered: c.VersionLowered}
+			FilesUnknown: c.FilesUnknown, FilesWhy: c.FilesWhy, ScopesAdded: words(c.ScopesAdded), ScopesDropped: words(c.ScopesDropped), VersionLowered: c.VersionLowered}
 		for _, m := range c.Members {
 			change.Members = append(change.Members, memberChange(m))
 		}
@@ -227,7 +228,7 @@ func (p *page) review(d reviewData) {
 	if d.FingerprintSuffices {
 		p.field("", "covers the whole package: it has no other files")
 	} else {
-		p.field("", "covers plugin.json and the executable only; the package digest covers %s", count(d.Files, "file"))
+		p.field("", "covers plugin.json and the executable only; the package digest covers all %d files", d.Files)
 	}
 	p.field("manifest", "%s", d.Manifest)
 	if d.Archive != "" {
@@ -304,7 +305,7 @@ func (p *page) change(c changeData) {
 		p.field(m.Member, "%s -> %s", m.Before, m.Now)
 	}
 	if c.FilesUnknown {
-		p.field("files", "the trusted version's files are no longer here to compare")
+		p.field("files", "not compared with the trusted version's: %s", c.FilesWhy)
 	}
 	const most = 40
 	for i, f := range c.Files {

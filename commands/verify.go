@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
@@ -156,12 +158,19 @@ type verifyFailure struct {
 
 func (e *verifyFailure) Unwrap() error { return e.error }
 
+// name is the plugin's, else where its package was read.
+func (d verifiedData) name() string {
+	if d.ID == "" {
+		return d.Where
+	}
+	return d.ID
+}
+
 func (p *page) verified(data verifyData) {
 	if len(data.Packages) > 0 {
 		t := render.Table{
 			Columns: []render.Column{{Title: "NAME"}, {Title: "VERSION"}, {Title: "VERDICT", Fixed: true}, {Title: "DIGESTS", Fixed: true},
-				{Title: "SIGNATURE", Fixed: true}, {Title: "REVOCATION", Fixed: true}, {Title: "SBOM", Fixed: true},
-				{Title: "WHY"}},
+				{Title: "SIGNATURE", Fixed: true}, {Title: "REVOCATION", Fixed: true}, {Title: "SBOM", Fixed: true}},
 			Paint: func(row, column int) render.Mark {
 				if column != 2 {
 					return render.Plain
@@ -176,13 +185,14 @@ func (p *page) verified(data verifyData) {
 			},
 		}
 		for _, d := range data.Packages {
-			name := d.ID
-			if name == "" {
-				name = d.Where
-			}
-			t.Rows = append(t.Rows, []string{name, d.Version, d.Verdict, d.Digests, d.Signature, d.Revocation, d.SBOM, d.Reason})
+			t.Rows = append(t.Rows, []string{d.name(), d.Version, d.Verdict, d.Digests, d.Signature, d.Revocation, d.SBOM})
 		}
 		p.table(t)
+		for _, d := range data.Packages {
+			if d.Reason != "" {
+				p.hanging("  ", 2, "%s: %s", strings.TrimSpace(d.name()+" "+d.Version), d.Reason)
+			}
+		}
 	}
 	p.line("verified %d, unsigned %d, skipped %d, failed %d", data.Verified, data.Unsigned, data.Skipped, data.Failed)
 }

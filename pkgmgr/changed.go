@@ -1,6 +1,7 @@
 package pkgmgr
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,13 +50,12 @@ func (h *Home) changed(ctx context.Context, sel *selection, found digest.Digest,
 // fits reports whether the selection's files are the recorded ones and keep every rule
 // that a call checks, or whether the records say something else of their place by now.
 func (h *Home) fits(ctx context.Context, sel *selection) (bool, error) {
-	recorded := true
-	err := h.state.View(ctx, func(tx *state.Tx) error {
-		in, err := optional(tx.Install(sel.recorded))
-		recorded = in != nil
+	var in *state.Install
+	err := h.state.View(ctx, func(tx *state.Tx) (err error) {
+		in, err = optional(tx.Install(sel.recorded))
 		return err
 	})
-	if err != nil || !recorded {
+	if err != nil || in == nil {
 		return err == nil, err
 	}
 	now, err := h.currentDefault(ctx, sel)
@@ -66,10 +66,28 @@ func (h *Home) fits(ctx context.Context, sel *selection) (bool, error) {
 	if err == nil && sound {
 		sound, err = isSealed(sel.path)
 	}
+	if err == nil && sound {
+		sound, err = statesManifest(sel.path, in.ManifestJSON)
+	}
 	if err != nil || !sound || sel.dirName == "" {
 		return sound, err
 	}
 	return h.mirrorSound(ctx, sel.dirName, sel.recorded)
+}
+
+// statesManifest reports whether the manifest of a tree is the recorded one, byte for
+// byte.
+func statesManifest(tree string, recorded []byte) (bool, error) {
+	root, err := openTree(tree)
+	if err != nil {
+		return false, err
+	}
+	defer root.Close()
+	_, raw, err := readManifest(root, tree)
+	if isFault(err) {
+		return false, nil
+	}
+	return bytes.Equal(raw, recorded), err
 }
 
 // currentDefault returns what is recorded now for the selection's place.

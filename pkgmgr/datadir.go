@@ -62,6 +62,7 @@ type Home struct {
 	state   *state.DB
 	now     func() time.Time
 	on      Progress
+	brief   bool        // thrown away when the work is done
 	checked atomic.Bool // the directory existed and kept the rules
 }
 
@@ -91,6 +92,9 @@ func (p Progress) note(format string, args ...any) {
 type Options struct {
 	Now      func() time.Time // nil: time.Now
 	Progress Progress
+	// Throwaway: the directory is removed when the work is done, so that nothing is
+	// kept in it for a later review.
+	Throwaway bool
 }
 
 // Open checks the directory's owner, mode, ancestors and layout, finishes or undoes
@@ -106,7 +110,7 @@ func Open(path string, o Options) (*Home, error) {
 }
 
 func homeAt(path string, o Options) *Home {
-	h := &Home{path: path, state: state.At(path), now: o.Now, on: o.Progress}
+	h := &Home{path: path, state: state.At(path), now: o.Now, on: o.Progress, brief: o.Throwaway}
 	if h.now == nil {
 		h.now = time.Now
 	}

@@ -41,7 +41,7 @@ func Diagnose(ctx context.Context, path string) []Finding {
 	add("interrupted changes", h.interrupted(), "none", true)
 	err = nil
 	if dead := h.DeadCalls(); len(dead) > 0 {
-		err = fmt.Errorf("%d calls whose supervisor died", len(dead))
+		err = fmt.Errorf("calls whose supervisor died: %d", len(dead))
 	}
 	add("dead calls", err, "none", true)
 	add("plugin directories", h.contested(), "every id is claimed once", false)
@@ -50,7 +50,7 @@ func Diagnose(ctx context.Context, path string) []Finding {
 	}
 	unnamed, err := h.unrecorded(ctx)
 	if err == nil && len(unnamed) > 0 {
-		err = fmt.Errorf("%d packages in the store that are not recorded", len(unnamed))
+		err = fmt.Errorf("packages in the store that are not recorded: %d", len(unnamed))
 	}
 	add("store", err, "every package is recorded", true)
 	targets, err := h.verifyTargets(ctx, nil, nil)
@@ -62,15 +62,34 @@ func Diagnose(ctx context.Context, path string) []Finding {
 		if t.want == "" {
 			continue
 		}
-		err := h.compareDigests(ctx, t)
-		if err == nil {
-			if err = t.checkSealed(); errors.As(err, new(*Unsealed)) {
-				err = fmt.Errorf("%w%s", err, resealed)
-			}
+		err := h.diagnosePackage(ctx, t)
+		if errors.Is(err, errGone) {
+			continue
+		}
+		if errors.As(err, new(*Unsealed)) {
+			err = fmt.Errorf("%w%s", err, resealed)
 		}
 		add("package "+t.subject.ID+" "+t.subject.Version, err, "its files are the recorded ones", false)
 	}
 	return out
+}
+
+// diagnosePackage compares a package with its record, once more where it may have been
+// installed or removed at that moment: errGone for the latter.
+func (h *Home) diagnosePackage(ctx context.Context, t target) error {
+	look := func() error {
+		if err := h.compareDigests(ctx, t); err != nil {
+			return err
+		}
+		return t.checkSealed()
+	}
+	if look() == nil {
+		return nil
+	}
+	if err := h.refresh(ctx, &t); err != nil {
+		return err
+	}
+	return look()
 }
 
 // interrupted says how many changes are waiting to be finished or undone. A change

@@ -52,8 +52,8 @@ func (h *Home) packIntoStore(ctx context.Context, s subject, executable, where s
 // is about to be trusted, so that a later review can list what was changed in it: the
 // recorded one, else one that is packed from the tree at where. "" where that cannot
 // be made, because of a bound, of what pack leaves out, or of a store that cannot be
-// written: trust does not depend on it, and a note says so. The caller holds the
-// mutation lock.
+// written: trust does not depend on it, and a note says so. A directory that is thrown
+// away keeps none. The caller holds the mutation lock.
 func (h *Home) keepForReview(ctx context.Context, c *Contents, where string) (digest.Digest, error) {
 	var recorded *state.Install
 	err := h.state.View(ctx, func(tx *state.Tx) (err error) {
@@ -63,8 +63,11 @@ func (h *Home) keepForReview(ctx context.Context, c *Contents, where string) (di
 	if err != nil {
 		return "", err
 	}
-	if recorded != nil && recorded.Archive != "" {
+	switch {
+	case recorded != nil && recorded.Archive != "":
 		return recorded.Archive, nil
+	case h.brief:
+		return "", nil
 	}
 	sum, err := h.packIntoStore(ctx, c.subject(), c.Manifest.Executable, where)
 	if isFault(err) || errors.As(err, new(*Integrity)) || isReadOnly(err) {

@@ -161,3 +161,18 @@ func TestRunOfADirectoryInstallUnderALock(t *testing.T) {
 		t.Error(fmt.Sprint(got), err)
 	}
 }
+
+// A data directory that is thrown away, as the author's loop has one, keeps no archive
+// for a review that never comes.
+func TestThrowawayKeepsNoArchive(t *testing.T) {
+	h, err := Open(filepath.Join(scratch(t), "data"), Options{Throwaway: true})
+	must(t, err)
+	s := &site{Home: h, t: t, ctx: t.Context()}
+	one := sample{id: "x", version: "1.0.0"}
+	s.install(one.dir(t))
+	s.trust("x")
+	if in := s.installed(one.digest(t)); in.Archive != "" {
+		t.Errorf("%+v", in)
+	}
+	s.sound()
+}

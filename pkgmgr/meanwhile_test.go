@@ -136,3 +136,27 @@ func TestLockedArchiveIsCollectedMeanwhile(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
+
+// What is uninstalled or upgraded while doctor looks is no finding.
+func TestDiagnoseBesideAChange(t *testing.T) {
+	s, low, source := bothInstalled(t)
+	targets, err := s.verifyTargets(s.ctx, nil, nil)
+	must(t, err)
+	_, err = s.Install(s.ctx, source, InstallOptions{Default: DefaultReplace}) // 2.0.0 is no default any more
+	must(t, err)
+	for _, target := range targets {
+		must(t, s.diagnosePackage(s.ctx, target))
+	}
+	_, err = s.Uninstall(s.ctx, Ref{ID: "x"})
+	must(t, err)
+	for _, target := range targets {
+		if err := s.diagnosePackage(s.ctx, target); !errorsIs(err, errGone) {
+			t.Errorf("%s: %v", target.ref, err)
+		}
+	}
+	s.install(source)
+	targets, err = s.verifyTargets(s.ctx, nil, nil)
+	must(t, err)
+	damage(t, s.storePath(low.digest(t)))
+	as[*Integrity](t, s.diagnosePackage(s.ctx, targets[0]))
+}

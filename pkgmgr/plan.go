@@ -1,6 +1,7 @@
 package pkgmgr
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -52,7 +53,14 @@ func (h *Home) plan(ctx context.Context, rec state.Install, rule DefaultRule) (*
 	if err := p.setDefault(current, rule); err != nil {
 		return nil, err
 	}
-	return p, h.comparePresent(ctx, p, old != nil, current)
+	return p, h.comparePresent(ctx, p, old != nil && sameFacts(*old, rec), current)
+}
+
+// sameFacts reports whether two records say the same about the package itself. A
+// record that does not, of the same digest, was damaged and is written again.
+func sameFacts(a, b state.Install) bool {
+	return a.ID == b.ID && a.Version == b.Version && a.Manifest == b.Manifest && a.Fingerprint == b.Fingerprint &&
+		a.Executable == b.Executable && bytes.Equal(a.ManifestJSON, b.ManifestJSON)
 }
 
 // placeOf reports whether plugins/<id> exists. Whatever is no package of that id

@@ -510,3 +510,31 @@ func TestReferencesOfOtherIDs(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 }
+
+// A record that does not state the manifest which its package holds is no install in
+// progress: the package is changed, and an install of it writes the record again.
+func TestRecordOfAnotherManifest(t *testing.T) {
+	s := newSite(t)
+	one := sample{id: "x", version: "1.0.0"}
+	source := one.archive(t)
+	s.install(source)
+	s.trust("x")
+	s.enable("x", manifest.ScopeMetadataRead)
+	in := s.installed(one.digest(t))
+	good := in.ManifestJSON
+	in.ManifestJSON = append([]byte(" "), good...)
+	must(t, s.update(s.ctx, func(tx *state.Tx) error { return tx.PutInstall(in) }))
+	_, err := s.health("x")
+	if n := as[*NeedsDecision](t, err); n.Status != StatusChanged {
+		t.Errorf("%+v", n)
+	}
+	s.install(source)
+	if in := s.installed(one.digest(t)); string(in.ManifestJSON) != string(good) {
+		t.Errorf("%s", in.ManifestJSON)
+	}
+	s.trust("x")
+	s.enable("x", manifest.ScopeMetadataRead)
+	if got, err := s.health("x"); err != nil || got != one.digest(t) {
+		t.Errorf("%s, %v", got, err)
+	}
+}

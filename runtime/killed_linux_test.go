@@ -43,9 +43,10 @@ func ended(t *testing.T, fd int, within time.Duration) bool {
 
 // TestKilledTool kills the tool in the middle of an operation of a plugin that has
 // left a process in a session of its own behind. The plugin dies with the tool; the next
-// command ends the rest, and nobody calls the plugin again for that operation.
+// command ends the rest, and nobody calls the plugin again for that operation. It runs
+// alone: what the tool leaves becomes a child of this process, and another call of it
+// could end that as its own.
 func TestKilledTool(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, allScopes...)
 	w.makeGate()
 	w.work(gate, "stubborn", "daemon")

@@ -172,6 +172,42 @@ func TestFormatEscapesEveryKindOfString(t *testing.T) {
 	}
 }
 
+// Columns that wrap lose nothing and keep to their places; words that are longer than
+// the column are broken.
+func TestTableWraps(t *testing.T) {
+	table := Table{
+		Columns: []Column{{Title: "ID", Fixed: true}, {Title: "RISK", Wrap: true}, {Title: "WHAT", Wrap: true}},
+		Rows: [][]string{
+			{"a", "writes one file", "path=/a/very/long/path/without/a/space and more"},
+			{"b", "none", "x"},
+		},
+	}
+	got := strings.Join(table.Lines(34), "\n")
+	want := strings.Join([]string{
+		"ID  RISK            WHAT",
+		"a   writes one      path=/a/very/l",
+		"    file            ong/path/witho",
+		"                    ut/a/space",
+		"                    and more",
+		"b   none            x",
+	}, "\n")
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	narrow := table.Lines(24)
+	for _, l := range narrow {
+		if Width(l) > 24 {
+			t.Errorf("%d cells of 24: %s", Width(l), l)
+		}
+	}
+	if text := strings.Join(narrow, "\n"); strings.Contains(text, "…") {
+		t.Errorf("something was cut:\n%s", text)
+	}
+	if n := len(table.Lines(0)); n != 3 {
+		t.Errorf("%d lines without a terminal, want 3", n)
+	}
+}
+
 func TestWrap(t *testing.T) {
 	got := Wrap("the quick brown fox jumps over the lazy dog", 15)
 	for _, l := range got {

@@ -8,7 +8,7 @@ type Column struct {
 	Right bool // aligned to the right: numbers
 	// Fixed columns are never cut: identifiers and digests, whose half is worth nothing.
 	Fixed bool
-	// Wrap continues what does not fit on further lines; only the last column may.
+	// Wrap continues what does not fit on further lines, instead of cutting it.
 	Wrap bool
 }
 
@@ -46,7 +46,6 @@ func (t Table) Lines(width int) []string {
 	}
 	lines := make([]string, 0, len(rows)+1)
 	lines = append(lines, t.line(titles, cells, func(int) Mark { return Strong }))
-	last := len(t.Columns) - 1
 	for n, row := range rows {
 		mark := func(column int) Mark {
 			if t.Paint == nil {
@@ -54,19 +53,45 @@ func (t Table) Lines(width int) []string {
 			}
 			return t.Paint(n, column)
 		}
-		pieces := []string{row[last]}
-		if t.Columns[last].Wrap && Width(row[last]) > cells[last] {
-			pieces = Wrap(row[last], cells[last])
-		}
-		for i, piece := range pieces {
-			if i > 0 {
-				row = make([]string, len(row))
-			}
-			row[last] = piece
-			lines = append(lines, t.line(row, cells, mark))
+		for _, piece := range t.pieces(row, cells) {
+			lines = append(lines, t.line(piece, cells, mark))
 		}
 	}
 	return lines
+}
+
+// pieces splits a row into the lines that it takes.
+func (t Table) pieces(row []string, cells []int) [][]string {
+	out := [][]string{row}
+	for i, cell := range row {
+		if !t.Columns[i].Wrap || Width(cell) <= cells[i] {
+			continue
+		}
+		for n, part := range fill(cell, cells[i]) {
+			if n == 0 {
+				row = append([]string(nil), row...)
+				out[0] = row
+			} else if n == len(out) {
+				out = append(out, make([]string, len(row)))
+			}
+			out[n][i] = part
+		}
+	}
+	return out
+}
+
+// fill is Wrap for a column: a word that is longer than a line is broken.
+func fill(s string, cells int) []string {
+	var out []string
+	for _, line := range Wrap(s, cells) {
+		for Width(line) > cells {
+			head := strings.TrimSuffix(Cut(line, cells+1), "…")
+			out = append(out, head)
+			line = line[len(head):]
+		}
+		out = append(out, line)
+	}
+	return out
 }
 
 func naturalWidths(titles []string, rows [][]string) []int {
