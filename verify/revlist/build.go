@@ -24,7 +24,7 @@ const temporaryPrefix = IndexName + ".tmp-"
 // shows every entry in the order of a list, as Read does, and returns its header;
 // its error ends the building and is returned as it is.
 //
-// Memory is bounded (some 32 MiB), whatever the number of entries; the directory
+// Memory is bounded (below 64 MiB), whatever the number of entries; the directory
 // holds the new index one and a half times while it is made. One process at a time
 // may build in a directory: what a killed one left there is removed.
 func Build(dir string, read func(visit func(Entry) error) (Header, error)) (err error) {
