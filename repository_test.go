@@ -25,6 +25,7 @@ var layers = map[string][]string{
 	"pkgmgr/project":  {"lockfile", "verify/policy", "schemas"},
 	"lockfile":        {"schemas"},
 	"verify":          {"schemas"},
+	"verify/policy":   {"verify", "lockfile/tomlstrict", "schemas"},
 	"schemas":         {},
 	"sdk/plugin":      {"schemas/manifest"},
 	"sdk/examples":    {"sdk/plugin"},
