@@ -193,31 +193,32 @@ func sameInodes(a, b string) bool {
 }
 
 // linked reports whether b has exactly the files of a, which are listed, each being
-// the same inode, and no directory that others can write. It reads no file.
-func linked(files []digest.File, a, b string) bool {
-	n := 0
+// the same inode, and whether nobody else can write to anything of both. It reads no
+// file.
+func linked(files []digest.File, a, b string) (same, sealed bool) {
+	n, open := 0, false
 	err := filepath.WalkDir(b, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		other, err := os.Lstat(p)
+		theirs, err := os.Lstat(p)
 		if err != nil {
 			return err
 		}
-		if other.IsDir() {
-			if hasExecuteBits && other.Mode().Perm()&0o022 != 0 {
-				return fs.ErrInvalid
-			}
-			return nil
-		}
-		n++
 		mine, err := os.Lstat(a + p[len(b):])
-		if err == nil && !os.SameFile(mine, other) {
-			err = fs.ErrInvalid
+		if err != nil {
+			return err
 		}
-		return err
+		if mine.IsDir() != theirs.IsDir() || !mine.IsDir() && !os.SameFile(mine, theirs) {
+			return fs.ErrInvalid
+		}
+		if !mine.IsDir() {
+			n++
+		}
+		open = open || (mine.Mode().Perm()|theirs.Mode().Perm())&0o022 != 0
+		return nil
 	})
-	return err == nil && n == len(files)
+	return err == nil && n == len(files), !open || !hasExecuteBits
 }
 
 // moveTree renames a sealed tree into another parent directory: its top must be

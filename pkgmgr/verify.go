@@ -225,11 +225,13 @@ var errGone = errors.New("it was removed meanwhile")
 // between, and records a change.
 func (h *Home) verifyDigests(ctx context.Context, t target) error {
 	for try := 1; ; try++ {
-		differs := h.compareDigests(ctx, t)
+		sealed, differs := h.compareDigests(ctx, t)
 		var found digest.Digest
 		var fault error
 		var mismatch *Integrity
 		switch {
+		case differs == nil && sealed:
+			return nil
 		case differs == nil:
 			if differs = t.checkSealed(); differs == nil {
 				return nil
@@ -292,25 +294,29 @@ func (h *Home) refresh(ctx context.Context, t *target) error {
 }
 
 // compareDigests hashes the store's tree and makes sure that the default directory
-// is the same one.
-func (h *Home) compareDigests(ctx context.Context, t target) error {
+// is the same one. sealed says that it saw, in passing, that nobody else can write to
+// either.
+func (h *Home) compareDigests(ctx context.Context, t target) (sealed bool, _ error) {
 	where := t.path
 	found, files, err := hashFiles(ctx, t.path)
-	if err == nil && found == t.want && t.mirror != "" && t.mirror != t.path && !linked(files, t.path, t.mirror) {
-		where = t.mirror
-		found, err = hashPath(ctx, t.mirror)
+	if err == nil && found == t.want && t.mirror != "" && t.mirror != t.path {
+		var same bool
+		if same, sealed = linked(files, t.path, t.mirror); !same {
+			where, sealed = t.mirror, false
+			found, err = hashPath(ctx, t.mirror)
+		}
 	}
 	if err == nil && found == t.want {
-		return nil
+		return sealed, nil
 	}
 	causes := []string{"files were changed after the install", "the disk is failing"}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		causes = []string{"the directory was removed by hand"}
 	case err != nil && !isFault(err):
-		return err
+		return false, err
 	}
-	return errors.Join(&Integrity{What: "package digest", Expected: t.want, Found: found, Where: where, Causes: causes}, err)
+	return false, errors.Join(&Integrity{What: "package digest", Expected: t.want, Found: found, Where: where, Causes: causes}, err)
 }
 
 // VerifyArchive checks an archive on its own: its digest where one is wanted, every

@@ -18,7 +18,7 @@ const (
 	// faults on a larger buffer cost more than its fewer reads save.
 	firstBuffer = 32 << 10
 	// laterBuffer takes its place after worthBuffer bytes, when reads cost more.
-	laterBuffer = 128 << 10
+	laterBuffer = 256 << 10
 	worthBuffer = 8 << 20
 	// maxOpen bounds the files that wait, opened, for being hashed.
 	maxOpen = 64
