@@ -3,10 +3,12 @@ package pkgmgr
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
@@ -97,6 +99,10 @@ func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]tar
 	if err != nil {
 		return nil, err
 	}
+	stored, err := h.storedTrees()
+	if err != nil {
+		return nil, err
+	}
 	var installs []state.Install
 	defaults := map[digest.Digest]string{}
 	recorded := map[string]bool{}
@@ -119,7 +125,7 @@ func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]tar
 		if dir, ok := defaults[in.Package]; ok && exists(h.pluginPath(dir)) {
 			t.dir, t.mirror = dir, h.pluginPath(dir)
 		}
-		if !exists(t.path) {
+		if !stored[in.Package] && !exists(t.path) {
 			if t.mirror != "" {
 				t.path = t.mirror
 			} else if h.checkDenied(t.subject) != nil {
@@ -133,16 +139,41 @@ func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]tar
 			list = append(list, target{ref: Ref{ID: name}, path: h.pluginPath(name)})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b target) int {
-		switch {
-		case a.ref.String() < b.ref.String():
-			return -1
-		case a.ref.String() > b.ref.String():
-			return 1
+	return byName(list), nil
+}
+
+// byName sorts targets by what they are called. Their names are made once: a list of
+// all packages is long.
+func byName(list []target) []target {
+	type named struct {
+		name string
+		at   int
+	}
+	order := make([]named, len(list))
+	for i, t := range list {
+		order[i] = named{t.ref.String(), i}
+	}
+	slices.SortStableFunc(order, func(a, b named) int { return strings.Compare(a.name, b.name) })
+	out := make([]target, len(list))
+	for i, n := range order {
+		out[i] = list[n.at]
+	}
+	return out
+}
+
+// storedTrees returns the packages whose names stand in the store.
+func (h *Home) storedTrees() (map[digest.Digest]bool, error) {
+	names, err := readNames(h.join(storeDir))
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	trees := make(map[digest.Digest]bool, len(names))
+	for _, name := range names {
+		if d, err := digest.ParseDirName(name); err == nil {
+			trees[d] = true
 		}
-		return 0
-	})
-	return list, nil
+	}
+	return trees, nil
 }
 
 func (h *Home) targetOf(sel *selection) target {
