@@ -83,18 +83,18 @@ func readTree(ctx context.Context, path string) (*Contents, error) {
 
 // hashPath returns the package digest of the tree at path, as it is now.
 func hashPath(ctx context.Context, path string) (digest.Digest, error) {
-	found, _, err := hashFiles(ctx, path)
+	found, _, err := hashFiles(ctx, path, archive.HashDir)
 	return found, err
 }
 
-// hashFiles is hashPath, and returns what was hashed.
-func hashFiles(ctx context.Context, path string) (digest.Digest, []digest.File, error) {
+// hashFiles is hashPath by one of archive's ways, and returns what was hashed.
+func hashFiles(ctx context.Context, path string, hash func(context.Context, *os.Root) (*archive.Tree, error)) (digest.Digest, []digest.File, error) {
 	root, err := openTree(path)
 	if err != nil {
 		return "", nil, err
 	}
 	defer root.Close()
-	tree, err := archive.HashDir(ctx, root)
+	tree, err := hash(ctx, root)
 	if err != nil {
 		return "", nil, unreadable(path, err)
 	}

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
+	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
@@ -55,18 +57,14 @@ func (h *Home) Verify(ctx context.Context, refs []Ref, lock *Lock) ([]Verificati
 	}
 	out := make([]Verification, len(targets))
 	var wg sync.WaitGroup
-	next := make(chan int)
+	var next atomic.Int64
 	for range min(runtime.GOMAXPROCS(0), len(targets)) {
 		wg.Go(func() {
-			for i := range next {
+			for i := next.Add(1) - 1; i < int64(len(targets)); i = next.Add(1) - 1 {
 				out[i] = h.verifyOne(ctx, targets[i])
 			}
 		})
 	}
-	for i := range targets {
-		next <- i
-	}
-	close(next)
 	wg.Wait()
 	return out, context.Cause(ctx)
 }
@@ -329,7 +327,7 @@ func (h *Home) refresh(ctx context.Context, t *target) error {
 // either.
 func (h *Home) compareDigests(ctx context.Context, t target) (sealed bool, _ error) {
 	where := t.path
-	found, files, err := hashFiles(ctx, t.path)
+	found, files, err := hashFiles(ctx, t.path, archive.HashDirAlone)
 	if err == nil && found == t.want && t.mirror != "" && t.mirror != t.path {
 		var same bool
 		if same, sealed = linked(files, t.path, t.mirror); !same {

@@ -18,7 +18,7 @@ const (
 	// faults on a larger buffer cost more than its fewer reads save.
 	firstBuffer = 32 << 10
 	// laterBuffer takes its place after worthBuffer bytes, when reads cost more.
-	laterBuffer = 256 << 10
+	laterBuffer = 128 << 10
 	worthBuffer = 8 << 20
 	// maxOpen bounds the files that wait, opened, for being hashed.
 	maxOpen = 64
@@ -36,6 +36,7 @@ var helpers = sync.OnceValue(func() chan struct{} {
 // helpers and by the goroutine that pushes them.
 type hashQueue struct {
 	ctx     context.Context
+	alone   bool // no helper is started
 	helpers sync.WaitGroup
 	own     *hashWorker // the pushing goroutine's
 
@@ -87,7 +88,7 @@ func (q *hashQueue) push(f hashFile) {
 	for _, f := range q.files {
 		largest = max(largest, f.file.Size)
 	}
-	help := full || q.waiting-largest >= worthHelp
+	help := !q.alone && (full || q.waiting-largest >= worthHelp)
 	q.mu.Unlock()
 	q.changed.Signal()
 	if help {
