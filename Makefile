@@ -42,7 +42,7 @@ test-race:
 
 vet:
 	go vet ./...
-	gofmt -l $$(git ls-files '*.go') | (! grep .)
+	files=$$(git ls-files '*.go') && test -n "$$files" && gofmt -l $$files | (! grep .)
 
 staticcheck:
 	go run $(STATICCHECK) ./...

@@ -8,9 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"strings"
 
-	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/ijson"
@@ -65,9 +63,8 @@ func readContents(root *os.Root, tree *archive.Tree, where string) (*Contents, e
 	if c.Head, err = readHead(root, exe); err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", where, exe, err)
 	}
-	if i := c.Head.Interpreter; c.Head.Platform == lockfile.Any && !strings.HasPrefix(i, "/") {
-		return nil, &Malformed{Where: where, File: exe,
-			Err: fmt.Errorf("its interpreter %q is not an absolute path: what it names depends on where it stands", i)}
+	if c.Head.Fault != nil {
+		return nil, &Malformed{Where: where, File: exe, Err: c.Head.Fault}
 	}
 	if c.ManifestDigest, err = digest.Manifest(raw); err != nil {
 		return nil, &Malformed{Where: where, File: manifest.FileName, Err: err}

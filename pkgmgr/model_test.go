@@ -315,7 +315,7 @@ func TestAgainstTheModel(t *testing.T) {
 		{id: "x", version: "2.0.0", files: map[string]string{"other": "build"}}, {id: "y", version: "1.0.0"},
 	}
 	steps := 60
-	if os.Getenv("SWITCHYARD_LONG_TESTS") != "" {
+	if os.Getenv("SWITCHYARD_TEST_LONG") != "" {
 		steps = 1000
 	}
 	for seed := range uint64(6) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/schemas/shebang"
 )
 
 func TestGC(t *testing.T) {
@@ -175,7 +176,8 @@ func TestHeads(t *testing.T) {
 		elf(1):                                 {},
 		"\x7fELF":                              {},
 		"#!/usr/bin/env python3\nprint()":      {Platform: lockfile.Any, Interpreter: "/usr/bin/env python3"},
-		"#!":                                   {Platform: lockfile.Any},
+		"#!":                                   {Platform: lockfile.Any, Fault: shebang.ErrNoInterpreter},
+		"#!/bin/sh\r\nexit\r\n":                {Platform: lockfile.Any, Fault: shebang.ErrCarriageReturn},
 		"":                                     {},
 		"MZ":                                   {},
 		string(pe):                             {Platform: "windows/amd64"},

@@ -5,15 +5,16 @@ import (
 	"io"
 	"os"
 	"path"
-	"strings"
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
+	"github.com/switchyard-plugins/switchyard/schemas/shebang"
 )
 
 // executableHead is what the first bytes of an executable say.
 type executableHead struct {
 	Platform    string // "os/arch"; lockfile.Any for a script; "" when it cannot be told
 	Interpreter string // of a script: what follows "#!"
+	Fault       error  // of a script: why its first line cannot be used
 }
 
 // readHead reads the head of a package's executable.
@@ -32,10 +33,10 @@ func readHead(root *os.Root, exe string) (executableHead, error) {
 }
 
 func parseHead(b []byte) executableHead {
+	if line, ok, err := shebang.Parse(b[:min(len(b), shebang.Head)]); ok {
+		return executableHead{Platform: lockfile.Any, Interpreter: line.Command, Fault: err}
+	}
 	switch {
-	case len(b) >= 2 && string(b[:2]) == "#!":
-		line, _, _ := strings.Cut(string(b[2:]), "\n")
-		return executableHead{Platform: lockfile.Any, Interpreter: strings.TrimSpace(line)}
 	case len(b) >= 20 && string(b[:4]) == "\x7fELF":
 		return executableHead{Platform: elfPlatform(b)}
 	case len(b) >= 8 && binary.LittleEndian.Uint32(b) == 0xfeedfacf:

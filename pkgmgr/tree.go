@@ -83,18 +83,18 @@ func readTree(ctx context.Context, path string) (*Contents, error) {
 
 // hashPath returns the package digest of the tree at path, as it is now.
 func hashPath(ctx context.Context, path string) (digest.Digest, error) {
-	found, _, err := hashFiles(ctx, path)
+	found, _, err := hashFiles(ctx, path, archive.HashDir)
 	return found, err
 }
 
-// hashFiles is hashPath, and returns what was hashed.
-func hashFiles(ctx context.Context, path string) (digest.Digest, []digest.File, error) {
+// hashFiles is hashPath by one of archive's ways, and returns what was hashed.
+func hashFiles(ctx context.Context, path string, hash func(context.Context, *os.Root) (*archive.Tree, error)) (digest.Digest, []digest.File, error) {
 	root, err := openTree(path)
 	if err != nil {
 		return "", nil, err
 	}
 	defer root.Close()
-	tree, err := archive.HashDir(ctx, root)
+	tree, err := hash(ctx, root)
 	if err != nil {
 		return "", nil, unreadable(path, err)
 	}
@@ -193,31 +193,32 @@ func sameInodes(a, b string) bool {
 }
 
 // linked reports whether b has exactly the files of a, which are listed, each being
-// the same inode, and no directory that others can write. It reads no file.
-func linked(files []digest.File, a, b string) bool {
-	n := 0
+// the same inode, and whether nobody else can write to anything of both. It reads no
+// file.
+func linked(files []digest.File, a, b string) (same, sealed bool) {
+	n, open := 0, false
 	err := filepath.WalkDir(b, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		other, err := os.Lstat(p)
+		theirs, err := os.Lstat(p)
 		if err != nil {
 			return err
 		}
-		if other.IsDir() {
-			if hasExecuteBits && other.Mode().Perm()&0o022 != 0 {
-				return fs.ErrInvalid
-			}
-			return nil
-		}
-		n++
 		mine, err := os.Lstat(a + p[len(b):])
-		if err == nil && !os.SameFile(mine, other) {
-			err = fs.ErrInvalid
+		if err != nil {
+			return err
 		}
-		return err
+		if mine.IsDir() != theirs.IsDir() || !mine.IsDir() && !os.SameFile(mine, theirs) {
+			return fs.ErrInvalid
+		}
+		if !mine.IsDir() {
+			n++
+		}
+		open = open || (mine.Mode().Perm()|theirs.Mode().Perm())&0o022 != 0
+		return nil
 	})
-	return err == nil && n == len(files)
+	return err == nil && n == len(files), !open || !hasExecuteBits
 }
 
 // moveTree renames a sealed tree into another parent directory: its top must be

@@ -3,12 +3,16 @@ package pkgmgr
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
+	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
@@ -53,18 +57,14 @@ func (h *Home) Verify(ctx context.Context, refs []Ref, lock *Lock) ([]Verificati
 	}
 	out := make([]Verification, len(targets))
 	var wg sync.WaitGroup
-	next := make(chan int)
+	var next atomic.Int64
 	for range min(runtime.GOMAXPROCS(0), len(targets)) {
 		wg.Go(func() {
-			for i := range next {
+			for i := next.Add(1) - 1; i < int64(len(targets)); i = next.Add(1) - 1 {
 				out[i] = h.verifyOne(ctx, targets[i])
 			}
 		})
 	}
-	for i := range targets {
-		next <- i
-	}
-	close(next)
 	wg.Wait()
 	return out, context.Cause(ctx)
 }
@@ -97,6 +97,10 @@ func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]tar
 	if err != nil {
 		return nil, err
 	}
+	stored, err := h.storedTrees()
+	if err != nil {
+		return nil, err
+	}
 	var installs []state.Install
 	defaults := map[digest.Digest]string{}
 	recorded := map[string]bool{}
@@ -119,7 +123,7 @@ func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]tar
 		if dir, ok := defaults[in.Package]; ok && exists(h.pluginPath(dir)) {
 			t.dir, t.mirror = dir, h.pluginPath(dir)
 		}
-		if !exists(t.path) {
+		if !stored[in.Package] && !exists(t.path) {
 			if t.mirror != "" {
 				t.path = t.mirror
 			} else if h.checkDenied(t.subject) != nil {
@@ -133,16 +137,41 @@ func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]tar
 			list = append(list, target{ref: Ref{ID: name}, path: h.pluginPath(name)})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b target) int {
-		switch {
-		case a.ref.String() < b.ref.String():
-			return -1
-		case a.ref.String() > b.ref.String():
-			return 1
+	return byName(list), nil
+}
+
+// byName sorts targets by what they are called. Their names are made once: a list of
+// all packages is long.
+func byName(list []target) []target {
+	type named struct {
+		name string
+		at   int
+	}
+	order := make([]named, len(list))
+	for i, t := range list {
+		order[i] = named{t.ref.String(), i}
+	}
+	slices.SortStableFunc(order, func(a, b named) int { return strings.Compare(a.name, b.name) })
+	out := make([]target, len(list))
+	for i, n := range order {
+		out[i] = list[n.at]
+	}
+	return out
+}
+
+// storedTrees returns the packages whose names stand in the store.
+func (h *Home) storedTrees() (map[digest.Digest]bool, error) {
+	names, err := readNames(h.join(storeDir))
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	trees := make(map[digest.Digest]bool, len(names))
+	for _, name := range names {
+		if d, err := digest.ParseDirName(name); err == nil {
+			trees[d] = true
 		}
-		return 0
-	})
-	return list, nil
+	}
+	return trees, nil
 }
 
 func (h *Home) targetOf(sel *selection) target {
@@ -225,11 +254,13 @@ var errGone = errors.New("it was removed meanwhile")
 // between, and records a change.
 func (h *Home) verifyDigests(ctx context.Context, t target) error {
 	for try := 1; ; try++ {
-		differs := h.compareDigests(ctx, t)
+		sealed, differs := h.compareDigests(ctx, t)
 		var found digest.Digest
 		var fault error
 		var mismatch *Integrity
 		switch {
+		case differs == nil && sealed:
+			return nil
 		case differs == nil:
 			if differs = t.checkSealed(); differs == nil {
 				return nil
@@ -292,25 +323,29 @@ func (h *Home) refresh(ctx context.Context, t *target) error {
 }
 
 // compareDigests hashes the store's tree and makes sure that the default directory
-// is the same one.
-func (h *Home) compareDigests(ctx context.Context, t target) error {
+// is the same one. sealed says that it saw, in passing, that nobody else can write to
+// either.
+func (h *Home) compareDigests(ctx context.Context, t target) (sealed bool, _ error) {
 	where := t.path
-	found, files, err := hashFiles(ctx, t.path)
-	if err == nil && found == t.want && t.mirror != "" && t.mirror != t.path && !linked(files, t.path, t.mirror) {
-		where = t.mirror
-		found, err = hashPath(ctx, t.mirror)
+	found, files, err := hashFiles(ctx, t.path, archive.HashDirAlone)
+	if err == nil && found == t.want && t.mirror != "" && t.mirror != t.path {
+		var same bool
+		if same, sealed = linked(files, t.path, t.mirror); !same {
+			where, sealed = t.mirror, false
+			found, err = hashPath(ctx, t.mirror)
+		}
 	}
 	if err == nil && found == t.want {
-		return nil
+		return sealed, nil
 	}
 	causes := []string{"files were changed after the install", "the disk is failing"}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		causes = []string{"the directory was removed by hand"}
 	case err != nil && !isFault(err):
-		return err
+		return false, err
 	}
-	return errors.Join(&Integrity{What: "package digest", Expected: t.want, Found: found, Where: where, Causes: causes}, err)
+	return false, errors.Join(&Integrity{What: "package digest", Expected: t.want, Found: found, Where: where, Causes: causes}, err)
 }
 
 // VerifyArchive checks an archive on its own: its digest where one is wanted, every

@@ -20,7 +20,16 @@ import (
 // for each processor but the first, so that several may run at a time, one on
 // each goroutine of the caller's.
 func HashDir(ctx context.Context, root *os.Root) (*Tree, error) {
-	t, _, err := hashDir(ctx, root, nil)
+	t, _, err := hashDir(ctx, root, nil, newHashQueue(ctx))
+	return t, err
+}
+
+// HashDirAlone is HashDir on the caller's goroutine alone, for callers that keep
+// every processor busy themselves.
+func HashDirAlone(ctx context.Context, root *os.Root) (*Tree, error) {
+	q := newHashQueue(ctx)
+	q.alone = true
+	t, _, err := hashDir(ctx, root, nil, q)
 	return t, err
 }
 
@@ -28,11 +37,11 @@ func HashDir(ctx context.Context, root *os.Root) (*Tree, error) {
 // for reading: the very files that were hashed, whatever their names come to
 // mean. A path that is no file yields nil. The caller closes them.
 func HashDirOpen(ctx context.Context, root *os.Root, keep ...string) (*Tree, []*os.File, error) {
-	return hashDir(ctx, root, keep)
+	return hashDir(ctx, root, keep, newHashQueue(ctx))
 }
 
-func hashDir(ctx context.Context, root *os.Root, keep []string) (*Tree, []*os.File, error) {
-	w := &hashWalk{queue: newHashQueue(ctx), keep: keep, kept: make([]*os.File, len(keep)), limits: Default}
+func hashDir(ctx context.Context, root *os.Root, keep []string, q *hashQueue) (*Tree, []*os.File, error) {
+	w := &hashWalk{queue: q, keep: keep, kept: make([]*os.File, len(keep)), limits: Default}
 	if err := w.queue.finish(w.walk(root, "", 1)); err != nil {
 		for _, f := range w.kept {
 			if f != nil {

@@ -36,6 +36,7 @@ var helpers = sync.OnceValue(func() chan struct{} {
 // helpers and by the goroutine that pushes them.
 type hashQueue struct {
 	ctx     context.Context
+	alone   bool // no helper is started
 	helpers sync.WaitGroup
 	own     *hashWorker // the pushing goroutine's
 
@@ -87,7 +88,7 @@ func (q *hashQueue) push(f hashFile) {
 	for _, f := range q.files {
 		largest = max(largest, f.file.Size)
 	}
-	help := full || q.waiting-largest >= worthHelp
+	help := !q.alone && (full || q.waiting-largest >= worthHelp)
 	q.mu.Unlock()
 	q.changed.Signal()
 	if help {

@@ -24,7 +24,7 @@ func (w *world) pairs(runs int, want func(string) bool) ([]pair, error) {
 		make func(runs int) (pair, error)
 	}{
 		{"run", w.run}, {"run-100", w.runAmongMany}, {"call", w.call}, {"go-plugin", w.goPlugin}, {"go-plugin-unchecked", w.goPluginUnchecked},
-		{"list", w.list}, {"install", w.install}, {"verify", w.verify},
+		{"list", w.list}, {"install", w.install}, {"verify", w.verify}, {"verify-least", w.verifyLeast},
 	} {
 		if !want(p.name) {
 			continue
@@ -137,6 +137,14 @@ func (w *world) verify(runs int) (pair, error) {
 	return pair{runs: max(5, runs/2), limit: 0.6, ourUse: "`verify` of 100 packages of 3 MB", vs: "single-threaded Go hasher",
 		ours:  start(w.command(data, "verify")),
 		other: start(exec.Command(w.hasher, filepath.Join(data, "plugins")))}, err
+}
+
+// verifyLeast says what two processors can do at all. Nothing is promised.
+func (w *world) verifyLeast(runs int) (pair, error) {
+	data, err := w.home("verify-least", 100, 1<<20)
+	files := filepath.Join(data, "plugins")
+	return pair{runs: max(5, runs/2), ourUse: "two goroutines that hash the same files and nothing else", vs: "single-threaded Go hasher",
+		ours: start(exec.Command(w.hasher2, files)), other: start(exec.Command(w.hasher, files))}, err
 }
 
 // install compares with tar, sha256sum and sync of the same archive.

@@ -18,6 +18,7 @@ type world struct {
 	empty      string
 	bare       string
 	hasher     string
+	hasher2    string
 	plugin     string // the plugin's executable
 	grpc       string
 }
@@ -34,6 +35,7 @@ func build(dir string) (*world, error) {
 		{&w.empty, "empty", "./empty", ""},
 		{&w.bare, "bareparent", "./bareparent", ""},
 		{&w.hasher, "hasher", "./hasher", ""},
+		{&w.hasher2, "hasher2", "./hasher2", ""},
 		{&w.plugin, "health", "./health", ""},
 		{&w.grpc, "grpcplugin", "./grpcplugin", ""},
 	} {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/switchyard-plugins/switchyard/runtime/process"
+	"github.com/switchyard-plugins/switchyard/schemas/shebang"
 )
 
 func TestScript(t *testing.T) {
@@ -80,20 +81,20 @@ func TestScriptLines(t *testing.T) {
 		{"padded", "#! \t /bin/sh \t " + body, nil, ""},
 		{"argument, padded", "#!/bin/sh \t -e\t " + body, nil, ""},
 		{"longest", "#!/bin/sh" + strings.Repeat(" ", 246) + body, nil, ""},
-		{"one byte longer", "#!/bin/sh" + strings.Repeat(" ", 247) + body, process.ErrLongLine, ""},
-		{"padded beyond what is read", "#!" + strings.Repeat("\t", 300) + "/bin/sh" + body, process.ErrLongLine, ""},
-		{"endless", "#!/bin/sh " + strings.Repeat("x", 10000), process.ErrLongLine, ""},
-		{"CR LF", "#!/bin/sh\r\nprintf ran\r\n", process.ErrCarriageReturn, ""},
-		{"CR LF after an argument", "#!/bin/sh -e\r\nprintf ran\r\n", process.ErrCarriageReturn, ""},
-		{"CR LF alone", "#!\r\n", process.ErrCarriageReturn, ""},
-		{"nothing", "#!" + body, process.ErrNoInterpreter, ""},
-		{"nothing at all", "#!", process.ErrNoInterpreter, ""},
-		{"spaces and tabs", "#! \t " + body, process.ErrNoInterpreter, ""},
-		{"relative", "#!bin/sh" + body, process.ErrRelativeInterpreter, ""},
-		{"relative, dotted", "#!./bin/sh" + body, process.ErrRelativeInterpreter, ""},
-		{"found by a shell only", "#!sh" + body, process.ErrRelativeInterpreter, ""},
-		{"NUL", "#!/bin/sh\x00-e" + body, process.ErrControl, ""},
-		{"byte order mark", "\ufeff#!/bin/sh" + body, process.ErrMarkBeforeLine, ""},
+		{"one byte longer", "#!/bin/sh" + strings.Repeat(" ", 247) + body, shebang.ErrLong, ""},
+		{"padded beyond what is read", "#!" + strings.Repeat("\t", 300) + "/bin/sh" + body, shebang.ErrLong, ""},
+		{"endless", "#!/bin/sh " + strings.Repeat("x", 10000), shebang.ErrLong, ""},
+		{"CR LF", "#!/bin/sh\r\nprintf ran\r\n", shebang.ErrCarriageReturn, ""},
+		{"CR LF after an argument", "#!/bin/sh -e\r\nprintf ran\r\n", shebang.ErrCarriageReturn, ""},
+		{"CR LF alone", "#!\r\n", shebang.ErrCarriageReturn, ""},
+		{"nothing", "#!" + body, shebang.ErrNoInterpreter, ""},
+		{"nothing at all", "#!", shebang.ErrNoInterpreter, ""},
+		{"spaces and tabs", "#! \t " + body, shebang.ErrNoInterpreter, ""},
+		{"relative", "#!bin/sh" + body, shebang.ErrRelative, ""},
+		{"relative, dotted", "#!./bin/sh" + body, shebang.ErrRelative, ""},
+		{"found by a shell only", "#!sh" + body, shebang.ErrRelative, ""},
+		{"NUL", "#!/bin/sh\x00-e" + body, shebang.ErrControl, ""},
+		{"byte order mark", "\ufeff#!/bin/sh" + body, shebang.ErrMark, ""},
 		{"missing", "#!/nonexistent/interpreter -x" + body, fs.ErrNotExist, "/nonexistent/interpreter"},
 		{"missing, padded", "#! \t/nonexistent/interpreter\t" + body, fs.ErrNotExist, "/nonexistent/interpreter"},
 		{"a directory", "#!" + dir + body, fs.ErrInvalid, dir},
