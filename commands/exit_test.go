@@ -73,7 +73,7 @@ func TestCodesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := make(map[string]string)
-	for _, dir := range []string{".", "../runtime", "../runtime/call", "../pkgmgr", "../pkgmgr/state"} {
+	for _, dir := range []string{".", "../runtime", "../runtime/call", "../pkgmgr", "../pkgmgr/state", "../verify", "../verify/policy"} {
 		eachSource(t, dir, func(name string, f *ast.File) { collectCodes(name, f, found) })
 	}
 	if len(found) < 50 {
@@ -92,7 +92,7 @@ func TestCodesAreDocumented(t *testing.T) {
 }
 
 // collectCodes finds the literals that become codes: what is assigned to a variable or
-// member called code, constants of a type Code, what a function called Code returns,
+// member called code, constants of a type Code or whose names begin so, what a function called Code returns,
 // and the kinds of things that are not found.
 func collectCodes(name string, f *ast.File, found map[string]string) {
 	add := func(prefix string, e ast.Expr) {
@@ -132,8 +132,8 @@ func collectCodes(name string, f *ast.File, found map[string]string) {
 				}
 			}
 		case *ast.ValueSpec:
-			for _, v := range n.Values {
-				if n.Type != nil && named(n.Type, "Code") {
+			for i, v := range n.Values {
+				if n.Type != nil && named(n.Type, "Code") || strings.HasPrefix(n.Names[i].Name, "Code") {
 					add("", v)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/urfave/cli/v2"
 )
 
@@ -24,6 +25,8 @@ type invocation struct {
 	stop  func()
 	force chan struct{} // closed by a second interrupt; nil: that one ends the process
 	bar   *bar          // nil: none is drawn
+
+	adjust func(*pkgmgr.Assurance) error // what a command's flags say about evidence; nil: nothing
 
 	author  string // the directory of an author's loop, "" for every other command
 	subject string // the plugin as the user named it, for hints; "" where there is none

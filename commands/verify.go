@@ -28,6 +28,7 @@ type verifiedData struct {
 	Signature  string        `json:"signature" doc:"Of the archive." enum:"verified|unsigned|skipped|failed"`
 	Revocation string        `json:"revocation" doc:"Against the local revocations." enum:"verified|unsigned|skipped|failed"`
 	SBOM       string        `json:"sbom" doc:"The package's SBOM: absent, or skipped because this version checks none." enum:"absent|skipped"`
+	Signers    []signerData  `json:"signers" doc:"Who signed, as the bundles prove it, whether the policy names them or not."`
 	Reason     string        `json:"reason" doc:"Why a check was skipped or failed, else empty."`
 }
 
@@ -35,6 +36,8 @@ func verifyCommand(in *invocation) *cli.Command {
 	var (
 		strict bool
 		sha256 string
+		keys   cli.StringSlice
+		root   string
 	)
 	return &cli.Command{
 		ArgsUsage: "[NAME[@VERSION]...|ARCHIVE]",
@@ -45,12 +48,15 @@ func verifyCommand(in *invocation) *cli.Command {
 		Flags: flags{
 			&cli.BoolFlag{Name: "strict", Destination: &strict, Usage: "fail on anything but verified"},
 			&cli.StringFlag{Name: "sha256", Destination: &sha256, Usage: "the archive must have this `DIGEST`"},
+			&cli.StringSliceFlag{Name: "key", Destination: &keys, Usage: "it must be signed with the public key in `FILE`, whatever the policy says; may be repeated"},
+			&cli.StringFlag{Name: "trusted-root", Destination: &root, Usage: "check certificates and logs against the trusted root in `FILE`"},
 		},
 		Action: func(c *cli.Context) error {
 			args, err := in.arguments(c, 0, -1)
 			if err != nil {
 				return err
 			}
+			in.adjust = evidenceFlags(keys.Value(), root)
 			list, err := in.verify(args, sha256)
 			if err != nil {
 				return err
@@ -101,7 +107,7 @@ func (in *invocation) verified(list []pkgmgr.Verification, strict bool) error {
 	var failure error
 	unchecked := false
 	for _, v := range list {
-		d := verifiedData{v.ID, v.Version, v.Package, v.Where, string(v.Verdict), string(v.Digests), string(v.Signature), string(v.Revocation), string(v.SBOM), v.Reason}
+		d := verifiedData{v.ID, v.Version, v.Package, v.Where, string(v.Verdict), string(v.Digests), string(v.Signature), string(v.Revocation), string(v.SBOM), newSigners(v.Signers), v.Reason}
 		if v.Err != nil {
 			d.Reason = v.Err.Error()
 			if failure == nil {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 
 	"github.com/switchyard-plugins/switchyard/verify"
@@ -9,6 +10,10 @@ import (
 // worker starts the verify worker that stands beside this program. The caller
 // closes it.
 func (in *invocation) worker() (*verify.Session, error) {
+	return in.startWorker(in.context())
+}
+
+func (in *invocation) startWorker(ctx context.Context) (*verify.Session, error) {
 	executable, err := in.env.Executable()
 	if err != nil {
 		return nil, err
@@ -17,7 +22,7 @@ func (in *invocation) worker() (*verify.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.Start(in.context())
+	return w.Start(ctx)
 }
 
 // classifyWorker knows what the verify worker refuses, and what can be wrong with

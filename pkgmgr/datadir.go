@@ -62,7 +62,8 @@ type Home struct {
 	state   *state.DB
 	now     func() time.Time
 	on      Progress
-	brief   bool        // thrown away when the work is done
+	brief   bool // thrown away when the work is done
+	assure  func() (*Assurance, error)
 	checked atomic.Bool // the directory existed and kept the rules
 }
 
@@ -95,6 +96,10 @@ type Options struct {
 	// Throwaway: the directory is removed when the work is done, so that nothing is
 	// kept in it for a later review.
 	Throwaway bool
+	// Assurance says what evidence is judged by; it is asked only where there is
+	// evidence or a policy to ask for it. nil: the default policy, and nobody who
+	// proves anything.
+	Assurance func() (*Assurance, error)
 }
 
 // Open checks the directory's owner, mode, ancestors and layout, finishes or undoes
@@ -110,7 +115,7 @@ func Open(path string, o Options) (*Home, error) {
 }
 
 func homeAt(path string, o Options) *Home {
-	h := &Home{path: path, state: state.At(path), now: o.Now, on: o.Progress, brief: o.Throwaway}
+	h := &Home{path: path, state: state.At(path), now: o.Now, on: o.Progress, brief: o.Throwaway, assure: o.Assurance}
 	if h.now == nil {
 		h.now = time.Now
 	}

@@ -23,18 +23,49 @@ func platformDataHome(getenv func(string) string) (string, error) {
 			return x, nil
 		}
 	}
-	home := getenv("HOME")
-	if !filepath.IsAbs(home) {
-		u, err := user.Current()
-		if err != nil || !filepath.IsAbs(u.HomeDir) {
-			return "", ErrNoHome
-		}
-		home = u.HomeDir
+	home, err := userHome(getenv)
+	if err != nil {
+		return "", err
 	}
 	if runtime.GOOS == "darwin" {
 		return filepath.Join(home, "Library", "Application Support"), nil
 	}
 	return filepath.Join(home, ".local", "share"), nil
+}
+
+func platformConfigHome(getenv func(string) string) (string, error) {
+	if runtime.GOOS == "darwin" {
+		return platformDataHome(getenv)
+	}
+	if x := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(x) {
+		return x, nil
+	}
+	home, err := userHome(getenv)
+	return filepath.Join(home, ".config"), err
+}
+
+// userHome is HOME, else what the user database says.
+func userHome(getenv func(string) string) (string, error) {
+	if home := getenv("HOME"); filepath.IsAbs(home) {
+		return home, nil
+	}
+	u, err := user.Current()
+	if err != nil || !filepath.IsAbs(u.HomeDir) {
+		return "", ErrNoHome
+	}
+	return u.HomeDir, nil
+}
+
+// exposure says how somebody else than the user or root could change a file, or "".
+func exposure(info fs.FileInfo) string {
+	uid := int(info.Sys().(*syscall.Stat_t).Uid)
+	switch {
+	case uid != 0 && uid != os.Geteuid():
+		return fmt.Sprintf("belongs to another user (uid %d)", uid)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Sprintf("can be written by others (mode %04o)", info.Mode().Perm())
+	}
+	return ""
 }
 
 // checkDataDir refuses a data directory that somebody else could change: it must

@@ -2,6 +2,7 @@ package pkgmgr
 
 import (
 	"errors"
+	"io/fs"
 	"path/filepath"
 
 	"golang.org/x/sys/windows"
@@ -15,6 +16,11 @@ func platformDataHome(getenv func(string) string) (string, error) {
 	}
 	return "", errors.Join(ErrNoHome, errors.New("LOCALAPPDATA is unset"))
 }
+
+func platformConfigHome(getenv func(string) string) (string, error) { return platformDataHome(getenv) }
+
+// exposure relies on the access control list of the user's profile.
+func exposure(fs.FileInfo) string { return "" }
 
 // checkDataDir relies on the access control list that the user's profile
 // directory passes on to what is created below it.

@@ -8,6 +8,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/verify/policy"
 )
 
 // DefaultRule says what an install does to the id's default version.
@@ -52,6 +53,8 @@ type Installed struct {
 	Previous  string // the version that was the default before, or ""
 	// SameVersion is the digest of another package with this id and version.
 	SameVersion digest.Digest
+	// Report is how the package stands under the policy.
+	Report policy.Report
 }
 
 // Install brings one package from a directory or an archive into the store:
@@ -87,8 +90,27 @@ func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*I
 	if err := h.checkDenied(subjectOf(rec)); err != nil {
 		return nil, err
 	}
+	evidence, err := s.evidence()
+	if err != nil {
+		return nil, err
+	}
+	report, err := h.judge(judged{operation: policy.Install, id: rec.ID, version: rec.Version, platform: rec.Platform,
+		archive: rec.Archive, evidence: evidence})
+	if err != nil {
+		return nil, err
+	}
+	if err := report.Err(); err != nil {
+		return nil, err
+	}
 	h.on.stage("installing " + rec.ID + " " + rec.Version)
-	return h.commit(ctx, s, rec, o)
+	done, err := h.commit(ctx, s, rec, o)
+	if err == nil {
+		done.Report = report
+		if !o.DryRun {
+			err = h.keepEvidence(evidence)
+		}
+	}
+	return done, err
 }
 
 func (h *Home) newRecord(c *Contents, s *staged, o InstallOptions) state.Install {

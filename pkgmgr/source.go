@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
@@ -23,6 +24,31 @@ type staged struct {
 	source  string        // where it came from, for messages and the record
 	archive digest.Digest // "" for a directory source
 	tree    *archive.Tree
+	proof   chan proved // what the bundles beside the archive prove; nil where nobody asks
+	stop    func()      // ends the proof; nil without one
+}
+
+// discard removes the stage after nobody reads it any more.
+func (s *staged) discard() {
+	if s.stop != nil {
+		s.stop()
+	}
+	s.stage.discard()
+}
+
+// proved is what came of proving.
+type proved struct {
+	evidence *Evidence
+	err      error
+}
+
+// evidence waits for what vouches for the archive. It is called once.
+func (s *staged) evidence() (*Evidence, error) {
+	if s.proof == nil {
+		return nil, nil
+	}
+	p := <-s.proof
+	return p.evidence, p.err
 }
 
 // contents reads the staged package by the rules of packages.
@@ -65,7 +91,7 @@ func (h *Home) fill(ctx context.Context, open func() (*stage, error), source str
 	s := &staged{stage: st, source: source}
 	defer func() {
 		if err != nil {
-			st.discard()
+			s.discard()
 		}
 	}()
 	if err := os.Mkdir(s.join("tree"), 0o755); err != nil {
@@ -109,9 +135,37 @@ func (h *Home) fill(ctx context.Context, open func() (*stage, error), source str
 				"somebody changed the archive",
 			}}
 	}
+	if err := h.beginProof(ctx, s); err != nil {
+		return nil, err
+	}
 	h.on.stage("extracting " + filepath.Base(source))
 	s.tree, err = archive.Extract(ctx, copied, filepath.Base(source), dst, options)
 	return s, err
+}
+
+// beginProof has the bundles beside the archive proved while it is extracted.
+func (h *Home) beginProof(ctx context.Context, s *staged) error {
+	if h.assure == nil {
+		return nil
+	}
+	bundles, err := bundlesBeside(s.source)
+	if err != nil || len(bundles) == 0 {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	gone := make(chan struct{})
+	s.proof = make(chan proved, 1)
+	s.stop = sync.OnceFunc(func() { cancel(); <-gone })
+	go func() {
+		defer close(gone)
+		p := &proving{home: h}
+		defer p.close()
+		// A pure Ed25519 signature is checked over the bytes: of the copy, which nobody
+		// else changes.
+		evidence, err := p.bundles(ctx, s.archive, s.join("archive"), bundles)
+		s.proof <- proved{evidence, err}
+	}()
+	return nil
 }
 
 // copyHashed copies src to the new file dst and returns it, open for reading at

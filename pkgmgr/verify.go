@@ -15,6 +15,8 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/verify"
+	"github.com/switchyard-plugins/switchyard/verify/policy"
 )
 
 // A Verdict is the outcome of one check. There is no verdict that means nothing:
@@ -41,10 +43,12 @@ type Verification struct {
 	Verdict     Verdict
 	Digests     Verdict // of the files against what was recorded
 	Signature   Verdict
-	Revocation  Verdict // against the local denials
-	SBOM        Verdict // absent, or skipped: this version does not check SBOMs
-	Reason      string  // why checks were skipped, all of them
-	Err         error   // why it failed
+	Revocation  Verdict         // against the local denials
+	SBOM        Verdict         // absent, or skipped: this version does not check SBOMs
+	Reason      string          // why checks were skipped, all of them
+	Err         error           // why it failed
+	Signers     []verify.Signer // who signed, as proved now; whom the policy names or not
+	Evidence    []verify.Kind   // the kinds of evidence that were proved
 }
 
 // Verify hashes the named packages, or every installed version when none is named,
@@ -57,11 +61,13 @@ func (h *Home) Verify(ctx context.Context, refs []Ref, lock *Lock) ([]Verificati
 	}
 	out := make([]Verification, len(targets))
 	var wg sync.WaitGroup
+	prove := &proving{home: h}
+	defer prove.close()
 	var next atomic.Int64
 	for range min(runtime.GOMAXPROCS(0), len(targets)) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(targets)); i = next.Add(1) - 1 {
-				out[i] = h.verifyOne(ctx, targets[i])
+				out[i] = h.verifyOne(ctx, targets[i], prove)
 			}
 		})
 	}
@@ -72,12 +78,13 @@ func (h *Home) Verify(ctx context.Context, refs []Ref, lock *Lock) ([]Verificati
 // target is one package to verify: a recorded one, or a directory that was never
 // recorded.
 type target struct {
-	ref     Ref
-	path    string
-	dir     string // below plugins/, of a default version
-	mirror  string // its path
-	want    digest.Digest
-	subject subject
+	ref      Ref
+	path     string
+	dir      string // below plugins/, of a default version
+	mirror   string // its path
+	want     digest.Digest
+	subject  subject
+	platform string
 }
 
 func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]target, error) {
@@ -119,7 +126,7 @@ func (h *Home) verifyTargets(ctx context.Context, refs []Ref, lock *Lock) ([]tar
 		return nil, err
 	}
 	for _, in := range installs {
-		t := target{ref: Ref{ID: in.ID, Digest: in.Package}, path: h.storePath(in.Package), want: in.Package, subject: subjectOf(in)}
+		t := target{ref: Ref{ID: in.ID, Digest: in.Package}, path: h.storePath(in.Package), want: in.Package, subject: subjectOf(in), platform: in.Platform}
 		if dir, ok := defaults[in.Package]; ok && exists(h.pluginPath(dir)) {
 			t.dir, t.mirror = dir, h.pluginPath(dir)
 		}
@@ -176,6 +183,9 @@ func (h *Home) storedTrees() (map[digest.Digest]bool, error) {
 
 func (h *Home) targetOf(sel *selection) target {
 	t := target{ref: sel.ref, path: sel.path, want: sel.recorded, subject: sel.subject()}
+	if sel.install != nil {
+		t.platform = sel.install.Platform
+	}
 	if sel.dirName != "" && sel.path != h.pluginPath(sel.dirName) {
 		t.dir, t.mirror = sel.dirName, h.pluginPath(sel.dirName)
 	}
@@ -219,7 +229,7 @@ func (v *Verification) judgeDenials(h *Home, s subject) {
 	}
 }
 
-func (h *Home) verifyOne(ctx context.Context, t target) Verification {
+func (h *Home) verifyOne(ctx context.Context, t target, prove *proving) Verification {
 	v := unchecked(t.path)
 	v.ID, v.Version, v.Package = t.ref.ID, t.subject.Version, t.want
 	if t.want == "" {
@@ -244,7 +254,48 @@ func (h *Home) verifyOne(ctx context.Context, t target) Verification {
 	}
 	v.judgeSBOM(exists(filepath.Join(t.path, sbomFile)))
 	v.judgeDenials(h, t.subject)
+	evidence, err := prove.again(ctx, t.subject.Archive)
+	v.judgeEvidence(h, judged{operation: policy.Install, id: v.ID, version: v.Version, platform: t.platform,
+		archive: t.subject.Archive, evidence: evidence}, err)
 	return v
+}
+
+// judgeEvidence says of a package whose digests are known who vouches for it, by the
+// user's policy. err is why that could not be found out.
+func (v *Verification) judgeEvidence(h *Home, j judged, err error) {
+	switch {
+	case errors.Is(err, errNoAssurance):
+		v.Signature = Skipped
+		v.skip(err.Error())
+		return
+	case err != nil:
+		v.fail(&v.Signature, err)
+		return
+	}
+	for _, f := range j.evidence.Facts() {
+		if f.Kind == verify.Signature && !slices.Contains(v.Signers, f.Signer) {
+			v.Signers = append(v.Signers, f.Signer)
+		}
+	}
+	v.Evidence = j.evidence.Kinds()
+	report, err := h.judge(j)
+	if err == nil {
+		err = report.Err()
+	}
+	switch {
+	case err != nil:
+		v.fail(&v.Signature, err)
+	case report.Verdict == policy.Signed:
+		v.Signature = Verified
+		if v.Verdict == Unsigned {
+			v.Verdict = Verified
+		}
+	case len(v.Signers) > 0:
+		if v.Signature = Skipped; v.Verdict == Unsigned {
+			v.Verdict = Skipped
+		}
+		v.skip("it is signed by somebody whom no policy names")
+	}
 }
 
 // errGone says that a package was removed while it was being verified.
@@ -363,6 +414,9 @@ func (h *Home) VerifyArchive(ctx context.Context, source string, want digest.Dig
 			subject.Archive = s.archive
 			v.judgeSBOM(exists(filepath.Join(s.join("tree"), sbomFile)))
 			v.judgeDenials(h, subject)
+			evidence, err := s.evidence()
+			v.judgeEvidence(h, judged{operation: policy.Install, id: v.ID, version: v.Version, platform: c.Head.Platform,
+				archive: s.archive, evidence: evidence}, err)
 			return v, nil
 		}
 	}

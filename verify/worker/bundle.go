@@ -109,7 +109,8 @@ func (c *check) certificate(material sigverify.VerificationContent) (*verify.Fac
 }
 
 // keys checks a bundle that was signed with one of the keys that were given. A hint
-// that names one of them decides which; any other hint is not believed.
+// that names one of them decides which, and one that names another key says that the
+// signer is not known here. Any other hint is not believed: every key is tried.
 func (c *check) keys(hint string) (*verify.Facts, error) {
 	if len(c.request.Keys) == 0 {
 		return nil, refuse(verify.CodeKeyUnknown, "it was signed with a key, and no key was given")
@@ -122,8 +123,11 @@ func (c *check) keys(hint string) (*verify.Facts, error) {
 		}
 		known = append(known, k)
 	}
-	if i := slices.IndexFunc(known, func(k publicKey) bool { return k.hint() == hint }); i >= 0 {
+	switch i := slices.IndexFunc(known, func(k publicKey) bool { return k.hint() == hint }); {
+	case i >= 0:
 		known = known[i : i+1]
+	case isKeyHint(hint):
+		return nil, refuse(verify.CodeKeyUnknown, "it says that it was signed with the key %s, which was not given", hintID(hint))
 	}
 	var last error
 	for _, k := range known {

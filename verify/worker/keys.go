@@ -38,6 +38,18 @@ func (k publicKey) hint() string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
+// isKeyHint reports whether a hint names a key as hint does.
+func isKeyHint(hint string) bool {
+	sum, err := base64.StdEncoding.DecodeString(hint)
+	return err == nil && len(sum) == sha256.Size
+}
+
+// hintID is the id of the key that such a hint names.
+func hintID(hint string) string {
+	sum, _ := base64.StdEncoding.DecodeString(hint)
+	return string(digest.FromBytes(sum))
+}
+
 func (k publicKey) algorithm() verify.Algorithm {
 	if _, ok := k.key.(ed25519.PublicKey); ok {
 		return verify.Ed25519

@@ -1,0 +1,73 @@
+package commands
+
+import (
+	"errors"
+
+	"github.com/switchyard-plugins/switchyard/lockfile/tomlstrict"
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/verify/policy"
+)
+
+// ruleData is what one rule of the policy says about a package.
+type ruleData struct {
+	Rule    string `json:"rule" doc:"The rule."`
+	Outcome string `json:"outcome" doc:"What it says." enum:"passed|failed|not_applicable|warned"`
+	Code    string `json:"code" doc:"The code of a failed rule, else empty."`
+	Why     string `json:"why" doc:"Why."`
+	Want    string `json:"want" doc:"What the policy asks."`
+	Found   string `json:"found" doc:"What there is."`
+}
+
+func newRuleData(list []policy.Result) []ruleData {
+	out := make([]ruleData, len(list))
+	for i, r := range list {
+		out[i] = ruleData{r.Rule, string(r.Outcome), r.Code, r.Why, r.Want, r.Found}
+	}
+	return out
+}
+
+type policyDetails struct {
+	ID      string     `json:"id" doc:"The plugin's id."`
+	Version string     `json:"version" doc:"The package's version."`
+	Rules   []ruleData `json:"rules" doc:"The rules that failed."`
+}
+
+// classifyPolicy knows what the policy refuses, and what is wrong with the policy.
+func (in *invocation) classifyPolicy(err error, f *failure) bool {
+	var (
+		refusal *policy.Refusal
+		exposed *pkgmgr.Exposed
+		faults  tomlstrict.Faults
+	)
+	switch {
+	case errors.As(err, &refusal):
+		r := refusal.Report
+		failed := r.Failed()
+		f.exit, f.code = exitEvidence, failed[0].Code
+		f.message = "the policy refuses " + r.ID + " " + r.Version
+		f.details = policyDetails{r.ID, r.Version, newRuleData(failed)}
+		b := &block{title: "POLICY REFUSED", causes: []string{
+			"the package was signed by somebody else, or changed after it was signed",
+			"the publisher changed its key or identity: confirm that with the publisher, then change the policy",
+		}}
+		for _, one := range failed {
+			b.facts = append(b.facts, [2]string{one.Rule, one.Why})
+			if one.Want != "" {
+				b.facts = append(b.facts, [2]string{"expected", one.Want})
+			}
+			if one.Found != "" {
+				b.facts = append(b.facts, [2]string{"found", one.Found})
+			}
+		}
+		f.block, f.hint = b, in.next("env")
+	case errors.As(err, &exposed):
+		f.exit, f.code, f.details = exitPermission, "permission.config", existsDetails{exposed.Path}
+		f.hint = "chmod go-w " + exposed.Path
+	case errors.As(err, &faults):
+		f.exit, f.code = exitUsage, "policy.invalid"
+		f.hint = in.next("env")
+	default:
+		return false
+	}
+	return true
+}
