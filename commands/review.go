@@ -35,6 +35,8 @@ type reviewData struct {
 	Bytes               int64         `json:"bytes" doc:"Their size together."`
 	OtherExecutables    []string      `json:"otherExecutables" doc:"Further files with an execute bit."`
 	Signature           string        `json:"signature" doc:"What is known about signatures."`
+	Signers             []signerData  `json:"signers" doc:"Who signed, as the bundles prove it, whether the policy names them or not."`
+	Policy              []ruleData    `json:"policy" doc:"The rules of the policy that keep the package from being trusted, or warn."`
 	SBOM                string        `json:"sbom" doc:"The path of an SBOM in the package, empty where there is none."`
 	Licences            []string      `json:"licences" doc:"Files that look like licences."`
 	Network             string        `json:"network" doc:"What is known about network use."`
@@ -153,7 +155,7 @@ func (in *invocation) newReviewData(subject string, r *pkgmgr.Review) reviewData
 		Manifest: r.ManifestDigest, Archive: r.Archive, Protocol: m.ProtocolVersion,
 		Arguments: append([]string{m.Executable}, m.Arguments...), ExecutableKind: r.ExecutableKind,
 		Capabilities: words(m.Capabilities), Files: r.Files, Bytes: r.Bytes, OtherExecutables: r.ScriptsAndPrograms,
-		Signature: r.Signature, SBOM: r.SBOM, Licences: r.LicenceFiles, Network: networkUnknown, DataClasses: classesUnknown,
+		Signature: r.Signature, Signers: newSigners(r.Signers), Policy: newRuleData(append(r.Policy.Failed(), r.Policy.Warned()...)), SBOM: r.SBOM, Licences: r.LicenceFiles, Network: networkUnknown, DataClasses: classesUnknown,
 		Boundary: pkgmgr.Boundary, Source: r.Source, InstalledAt: r.InstalledAt, Where: r.Where,
 		Next: in.afterReview(subject, r),
 	}
@@ -264,6 +266,12 @@ func (p *page) review(d reviewData) {
 	p.line("")
 	p.title("What vouches for it")
 	p.field("signature", "%s", d.Signature)
+	for _, s := range d.Signers {
+		p.field("signed by", "%s", s.name())
+	}
+	for _, r := range d.Policy {
+		p.field("policy", "%s: %s", r.Rule, r.Why)
+	}
 	sbom := d.SBOM
 	if sbom == "" {
 		sbom = "none in the package"

@@ -30,6 +30,14 @@ type signerData struct {
 
 func newSignerData(s verify.Signer) signerData { return signerData{s.Key, s.Identity, s.Issuer} }
 
+// name is who it is, for people.
+func (d signerData) name() string {
+	if d.Key != "" {
+		return "the key " + d.Key
+	}
+	return d.Identity + ", vouched for by " + d.Issuer
+}
+
 // maxKeyFile bounds a key's file, in bytes.
 const maxKeyFile = 64 << 10
 

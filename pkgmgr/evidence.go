@@ -87,6 +87,17 @@ func (e *Evidence) Kinds() []verify.Kind {
 	return slices.Compact(kinds)
 }
 
+// signers returns who signed the archive's bytes, each once.
+func (e *Evidence) signers() []verify.Signer {
+	var list []verify.Signer
+	for _, f := range e.Facts() {
+		if f.Kind == verify.Signature && !slices.Contains(list, f.Signer) {
+			list = append(list, f.Signer)
+		}
+	}
+	return list
+}
+
 // refused returns the bundles that prove nothing, for the policy.
 func (e *Evidence) refused() []policy.Refused {
 	var list []policy.Refused
@@ -294,6 +305,26 @@ func (h *Home) judge(j judged) (policy.Report, error) {
 		SBOM: policy.SBOM{State: policy.SBOMAbsent},
 		Lock: j.locked, Now: h.now(),
 	}), nil
+}
+
+// vouched refuses to have a package trusted that the user's policy does not accept:
+// what is kept of its archive is proved again.
+func (h *Home) vouched(ctx context.Context, c *Contents, archive digest.Digest) error {
+	if h.assure == nil {
+		return nil
+	}
+	prove := &proving{home: h}
+	defer prove.close()
+	evidence, err := prove.again(ctx, archive)
+	if err != nil {
+		return err
+	}
+	report, err := h.judge(judged{operation: policy.Trust, id: c.Manifest.ID, version: c.Manifest.Version, platform: c.Head.Platform,
+		archive: archive, evidence: evidence})
+	if err != nil {
+		return err
+	}
+	return report.Err()
 }
 
 // evidencePath is where the evidence of an archive is kept: beside it.

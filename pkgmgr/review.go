@@ -14,6 +14,8 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/verify"
+	"github.com/switchyard-plugins/switchyard/verify/policy"
 )
 
 // Boundary is what every review says about the limits of scopes.
@@ -39,13 +41,15 @@ type Review struct {
 	// FingerprintSuffices: the package is nothing but manifest and executable, so
 	// that the fingerprint covers it whole.
 	FingerprintSuffices bool
-	ExecutableKind      string   // "program for linux/amd64", "script, started by /usr/bin/env python3", …
-	Platform            string   // "os/arch", lockfile.Any for a script, "" when it cannot be told
-	LicenceFiles        []string // paths of files that look like licences
-	SBOM                string   // path of an SBOM in the package, or ""
-	Signature           string   // what is known about signatures
-	ScriptsAndPrograms  []string // every other file with an execute bit
-	Change              *Change  // nil when no version was trusted before
+	ExecutableKind      string          // "program for linux/amd64", "script, started by /usr/bin/env python3", …
+	Platform            string          // "os/arch", lockfile.Any for a script, "" when it cannot be told
+	LicenceFiles        []string        // paths of files that look like licences
+	SBOM                string          // path of an SBOM in the package, or ""
+	Signature           string          // what is known about signatures
+	Signers             []verify.Signer // who signed, whether the policy names them or not
+	Policy              policy.Report   // how it stands for being trusted
+	ScriptsAndPrograms  []string        // every other file with an execute bit
+	Change              *Change         // nil when no version was trusted before
 }
 
 // A Change is the difference to the version that was trusted last.
@@ -86,6 +90,12 @@ func (h *Home) Review(ctx context.Context, ref Ref, lock *Lock) (*Review, error)
 	if sel.recorded != "" && c.Package != sel.recorded {
 		r.Status, r.Granted, r.Archive = StatusChanged, nil, ""
 	}
+	prove := &proving{home: h}
+	defer prove.close()
+	evidence, err := prove.again(ctx, r.Archive)
+	if err := h.reviewEvidence(r, evidence, err); err != nil {
+		return nil, err
+	}
 	return r, h.completeReview(ctx, r, c, s)
 }
 
@@ -103,6 +113,10 @@ func (h *Home) ReviewArchive(ctx context.Context, source string) (*Review, error
 	}
 	r := newReview(c, source)
 	r.Archive = s.archive
+	evidence, err := s.evidence()
+	if err := h.reviewEvidence(r, evidence, err); err != nil {
+		return nil, err
+	}
 	subject := c.subject()
 	subject.Archive = s.archive
 	err = h.state.View(ctx, func(tx *state.Tx) error {
@@ -122,6 +136,29 @@ func (h *Home) ReviewArchive(ctx context.Context, source string) (*Review, error
 		return nil, err
 	}
 	return r, h.completeReview(ctx, r, c, subject)
+}
+
+// reviewEvidence adds who vouches for a package. err is why that could not be found
+// out, which a review tells: a person decides.
+func (h *Home) reviewEvidence(r *Review, evidence *Evidence, err error) error {
+	if err != nil {
+		r.Signature = "could not be checked: " + err.Error()
+		return nil
+	}
+	r.Signers = evidence.signers()
+	r.Policy, err = h.judge(judged{operation: policy.Trust, id: r.Manifest.ID, version: r.Manifest.Version, platform: r.Platform,
+		archive: r.Archive, evidence: evidence})
+	if err != nil || evidence == nil {
+		return err
+	}
+	for _, rule := range r.Policy.Results {
+		if rule.Rule == "publisher" {
+			if r.Signature = rule.Why; len(r.Signers) == 0 {
+				r.Signature = rule.Found + ": " + rule.Why
+			}
+		}
+	}
+	return nil
 }
 
 func newReview(c *Contents, where string) *Review {

@@ -56,6 +56,9 @@ func (h *Home) Trust(ctx context.Context, ref Ref, lock *Lock, given digest.Dige
 	if err := checkOwners(where); err != nil {
 		return nil, err
 	}
+	if err := h.vouched(ctx, c, subject.Archive); err != nil {
+		return nil, err
+	}
 	kept, err := h.keepForReview(ctx, c, where)
 	if err != nil {
 		return nil, err

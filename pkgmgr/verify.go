@@ -272,11 +272,7 @@ func (v *Verification) judgeEvidence(h *Home, j judged, err error) {
 		v.fail(&v.Signature, err)
 		return
 	}
-	for _, f := range j.evidence.Facts() {
-		if f.Kind == verify.Signature && !slices.Contains(v.Signers, f.Signer) {
-			v.Signers = append(v.Signers, f.Signer)
-		}
-	}
+	v.Signers = j.evidence.signers()
 	v.Evidence = j.evidence.Kinds()
 	report, err := h.judge(j)
 	if err == nil {
