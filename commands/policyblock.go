@@ -36,6 +36,7 @@ type policyDetails struct {
 func (in *invocation) classifyPolicy(err error, f *failure) bool {
 	var (
 		refusal *policy.Refusal
+		differ  *pkgmgr.SignersDiffer
 		exposed *pkgmgr.Exposed
 		faults  tomlstrict.Faults
 	)
@@ -60,6 +61,8 @@ func (in *invocation) classifyPolicy(err error, f *failure) bool {
 			}
 		}
 		f.block, f.hint = b, in.next("env")
+	case errors.As(err, &differ):
+		f.exit, f.code, f.hint = exitLock, "lock.signer", in.next("unpin", differ.ID)
 	case errors.As(err, &exposed):
 		f.exit, f.code, f.details = exitPermission, "permission.config", existsDetails{exposed.Path}
 		f.hint = "chmod go-w " + exposed.Path

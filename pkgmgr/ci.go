@@ -105,7 +105,7 @@ func (h *Home) installLocked(ctx context.Context, lock *Lock, e lockfile.Plugin,
 		return nil, &Drift{Lock: lock.Path, ID: e.ID, What: DriftPlatform, Found: HostPlatform()}
 	}
 	o.Expect = &Expectation{ID: e.ID, Version: e.Version, Package: want.Package, Manifest: want.Manifest, Fingerprint: want.Fingerprint,
-		Lock: lock.Path, Grants: e.Grants}
+		Lock: lock.Path, Grants: e.Grants, Evidence: lockedEvidence(e, want)}
 	in, err := h.installedIntact(ctx, want.Package)
 	if err != nil {
 		return nil, err
@@ -124,6 +124,13 @@ func (h *Home) installLocked(ctx context.Context, lock *Lock, e lockfile.Plugin,
 			return nil, err
 		}
 		if in.Archive == want.Archive {
+			evidence, err := h.provedAgain(ctx, in.Archive)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := h.accepted(*in, evidence, o.Expect); err != nil {
+				return nil, err
+			}
 			return &Installed{Install: *in, Unchanged: true}, nil
 		}
 		// It came from a directory or from another archive: whether the locked archive

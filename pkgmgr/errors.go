@@ -259,3 +259,11 @@ type Superseded struct{ ID string }
 func (e *Superseded) Error() string {
 	return e.ID + " was replaced by another install at this moment; run the command again"
 }
+
+// SignersDiffer says that an archive was signed by somebody else than the lock entry
+// that it would join.
+type SignersDiffer struct{ ID, Where, Locked, Found string }
+
+func (e *SignersDiffer) Error() string {
+	return fmt.Sprintf("%s: %s is signed by %s, and the lock entry by %s; unpin %s first if that is meant", e.ID, e.Where, e.Found, e.Locked, e.ID)
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/renameio/v2"
 
+	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/verify"
 	"github.com/switchyard-plugins/switchyard/verify/policy"
@@ -313,9 +314,7 @@ func (h *Home) vouched(ctx context.Context, c *Contents, archive digest.Digest) 
 	if h.assure == nil {
 		return nil
 	}
-	prove := &proving{home: h}
-	defer prove.close()
-	evidence, err := prove.again(ctx, archive)
+	evidence, err := h.provedAgain(ctx, archive)
 	if err != nil {
 		return err
 	}
@@ -325,6 +324,42 @@ func (h *Home) vouched(ctx context.Context, c *Contents, archive digest.Digest) 
 		return err
 	}
 	return report.Err()
+}
+
+// provedAgain proves the kept evidence of one archive, by a worker of its own. It is
+// nil where nothing is kept, or nobody proves anything.
+func (h *Home) provedAgain(ctx context.Context, archive digest.Digest) (*Evidence, error) {
+	if h.assure == nil {
+		return nil, nil
+	}
+	p := &proving{home: h}
+	defer p.close()
+	return p.again(ctx, archive)
+}
+
+// locked is what a lock entry records of the evidence of one platform.
+func lockedEvidence(e lockfile.Plugin, at lockfile.Platform) *policy.Locked {
+	l := &policy.Locked{}
+	if e.Signer != nil {
+		l.Signer = &verify.Signer{Key: e.Signer.Key, Identity: e.Signer.Identity, Issuer: e.Signer.Issuer}
+	}
+	for _, kind := range at.Evidence {
+		l.Evidence = append(l.Evidence, verify.Kind(kind))
+	}
+	return l
+}
+
+// toLock is what a lock entry records of this evidence: who signed, and the kinds.
+func (e *Evidence) toLock() (*lockfile.Signer, []string) {
+	var signer *lockfile.Signer
+	if signers := e.signers(); len(signers) > 0 {
+		signer = &lockfile.Signer{Key: signers[0].Key, Identity: signers[0].Identity, Issuer: signers[0].Issuer}
+	}
+	var kinds []string
+	for _, k := range e.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	return signer, kinds
 }
 
 // evidencePath is where the evidence of an archive is kept: beside it.

@@ -42,6 +42,7 @@ type Expectation struct {
 	Range                          string                    // what Accepts stands for, for messages
 	Lock                           string                    // the lock that Grants stand in
 	Grants                         []string                  // the package must request each of them
+	Evidence                       *policy.Locked            // what a lock recorded of who vouches for it; nil without a lock
 }
 
 // Installed reports what Install did.
@@ -91,15 +92,14 @@ func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*I
 		return nil, err
 	}
 	evidence, err := s.evidence()
+	if err == nil && evidence == nil {
+		evidence, err = h.provedAgain(ctx, rec.Archive) // a reinstall from the store's archive
+	}
 	if err != nil {
 		return nil, err
 	}
-	report, err := h.judge(judged{operation: policy.Install, id: rec.ID, version: rec.Version, platform: rec.Platform,
-		archive: rec.Archive, evidence: evidence})
+	report, err := h.accepted(rec, evidence, o.Expect)
 	if err != nil {
-		return nil, err
-	}
-	if err := report.Err(); err != nil {
 		return nil, err
 	}
 	h.on.stage("installing " + rec.ID + " " + rec.Version)
@@ -111,6 +111,20 @@ func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*I
 		}
 	}
 	return done, err
+}
+
+// accepted judges a package that is to be installed. The error is a *policy.Refusal
+// for one that the policy does not accept.
+func (h *Home) accepted(rec state.Install, evidence *Evidence, expect *Expectation) (policy.Report, error) {
+	j := judged{operation: policy.Install, id: rec.ID, version: rec.Version, platform: rec.Platform, archive: rec.Archive, evidence: evidence}
+	if expect != nil && expect.Evidence != nil {
+		j.operation, j.locked = policy.CI, expect.Evidence
+	}
+	report, err := h.judge(j)
+	if err == nil {
+		err = report.Err()
+	}
+	return report, err
 }
 
 func (h *Home) newRecord(c *Contents, s *staged, o InstallOptions) state.Install {

@@ -121,9 +121,14 @@ func (h *Home) pinOnce(ctx context.Context, p *project.Project, ref Ref) (lockfi
 	for _, s := range sel.grants() {
 		grants = append(grants, string(s))
 	}
+	evidence, err := h.Evidence(arch)
+	if err != nil {
+		return none, err
+	}
+	signer, kinds := evidence.toLock()
 	return lockfile.Plugin{
-		ID: c.Manifest.ID, Version: c.Manifest.Version, Source: pinSource(p, *sel.install), Grants: grants,
-		Platforms: map[string]lockfile.Platform{key: {Archive: arch, Package: c.Package, Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint}},
+		ID: c.Manifest.ID, Version: c.Manifest.Version, Source: pinSource(p, *sel.install), Grants: grants, Signer: signer,
+		Platforms: map[string]lockfile.Platform{key: {Archive: arch, Package: c.Package, Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint, Evidence: kinds}},
 	}, nil
 }
 

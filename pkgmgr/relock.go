@@ -190,6 +190,13 @@ func (r *relock) entry(ctx context.Context, id string) (lockfile.Plugin, error) 
 			return e, &WrongPlatform{Where: found.where, Want: key, Found: lockfile.Any}
 		}
 		e.Platforms[found.key] = found.digests
+		switch {
+		case found.signer == nil:
+		case e.Signer == nil:
+			e.Signer = found.signer
+		case *e.Signer != *found.signer:
+			return e, &SignersDiffer{ID: id, Where: found.where, Locked: e.Signer.String(), Found: found.signer.String()}
+		}
 		if err := r.grants(ctx, &e, wanted, found); err != nil {
 			return e, err
 		}
@@ -211,6 +218,7 @@ func (r *relock) resolvedFor() string {
 type lockedPlatform struct {
 	key, version, where string
 	digests             lockfile.Platform
+	signer              *lockfile.Signer // nil for an unsigned one, and for one that was not read again
 	scopes              []manifest.Scope // requested; nil when the archive was not read again
 }
 
@@ -246,8 +254,16 @@ func (r *relock) platform(ctx context.Context, e lockfile.Plugin, wanted project
 	if err != nil {
 		return lockedPlatform{}, err
 	}
+	evidence, err := s.evidence()
+	if err == nil && evidence == nil {
+		evidence, err = h.Evidence(sum)
+	}
+	if err != nil {
+		return lockedPlatform{}, err
+	}
 	found := lockedPlatform{key: key, version: c.Manifest.Version, where: at.path, scopes: c.Manifest.RequestedScopes,
 		digests: lockfile.Platform{Archive: sum, Package: c.Package, Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint}}
+	found.signer, found.digests.Evidence = evidence.toLock()
 	switch head := c.Head.Platform; {
 	case head == lockfile.Any:
 		found.key = lockfile.Any
