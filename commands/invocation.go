@@ -28,8 +28,9 @@ type invocation struct {
 
 	adjust func(*pkgmgr.Assurance) error // what a command's flags say about evidence; nil: nothing
 
-	author  string // the directory of an author's loop, "" for every other command
-	subject string // the plugin as the user named it, for hints; "" where there is none
+	given   []string // the command's arguments, when they are known
+	author  string   // the directory of an author's loop, "" for every other command
+	subject string   // the plugin as the user named it, for hints; "" where there is none
 
 	telling  sync.Mutex   // holds stderr
 	data     any          // for --json
@@ -169,5 +170,6 @@ func (in *invocation) arguments(c *cli.Context, least, most int) ([]string, erro
 	case most >= 0 && len(args) > most:
 		return nil, in.usage("unexpected argument %q; usage: switchyard %s", args[most], usage)
 	}
+	in.given = args
 	return args, nil
 }

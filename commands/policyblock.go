@@ -60,7 +60,7 @@ func (in *invocation) classifyPolicy(err error, f *failure) bool {
 				b.facts = append(b.facts, [2]string{"found", one.Found})
 			}
 		}
-		f.block, f.hint = b, in.next("env")
+		f.block, f.hint = b, in.next("policy", "explain", in.policySubject(r.ID))
 	case errors.As(err, &differ):
 		f.exit, f.code, f.hint = exitLock, "lock.signer", in.next("unpin", differ.ID)
 	case errors.As(err, &exposed):
@@ -73,4 +73,15 @@ func (in *invocation) classifyPolicy(err error, f *failure) bool {
 		return false
 	}
 	return true
+}
+
+// policySubject is how to name again what the policy refused: as the user did, where
+// that was a path, for an archive that was refused is not installed.
+func (in *invocation) policySubject(id string) string {
+	for _, a := range in.given {
+		if isPath(a) {
+			return dotted(a)
+		}
+	}
+	return id
 }

@@ -57,6 +57,7 @@ func table() []entry {
 		{"untrust", groupDecide, "forget the review and every grant", untrustCommand, withdrawData{}},
 		{"revoke", groupDecide, "deny a package, whatever else says yes", revokeCommand, revokeData{}},
 		{"unrevoke", groupDecide, "lift a revocation", unrevokeCommand, unrevokeData{}},
+		{"policy explain", groupDecide, "say rule by rule how a package stands under your policy", policyExplainCommand, explainData{}},
 		{"project trust", groupDecide, "let plugins be called on a project", projectTrustCommand, projectTrustData{}},
 		{"project untrust", groupDecide, "take that back", projectUntrustCommand, projectUntrustData{}},
 		{"project list", groupDecide, "list trusted projects", projectListCommand, projectListData{}},
