@@ -1,24 +1,27 @@
 package worker
 
 import (
-	"crypto/sha256"
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore-go/pkg/tlog"
 	sigverify "github.com/sigstore/sigstore-go/pkg/verify"
 
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/verify"
 )
+
+// maxArtifact bounds a file that is read whole, in bytes: as large as an archive may be.
+const maxArtifact = 512 << 20
 
 // statementType is what a provenance's envelope must hold.
 const statementType = "application/vnd.in-toto+json"
@@ -194,40 +197,39 @@ func (c *check) verify(trusted root.TrustedMaterial, options []sigverify.Verifie
 	if c.request.Path == "" || c.content.EnvelopeContent() != nil || !needsBytes(err) {
 		return nil, c.explain(err)
 	}
-	f, err := c.open()
+	artifact, err := readArtifact(c.request.Path, c.request.Artifact)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if result, err = v.Verify(c.bundle, sigverify.NewPolicy(sigverify.WithArtifact(f), who)); err != nil {
+	if result, err = v.Verify(c.bundle, sigverify.NewPolicy(sigverify.WithArtifact(bytes.NewReader(artifact)), who)); err != nil {
 		return nil, c.explain(err)
 	}
 	return result, nil
 }
 
-// open opens the artifact after it compared its digest with the one asked about.
-func (c *check) open() (*os.File, error) { return openArtifact(c.request.Path, c.request.Artifact) }
-
-// openArtifact opens a file whose digest is the one that is wanted.
-func openArtifact(path string, want digest.Digest) (*os.File, error) {
+// readArtifact returns a file's bytes, whose digest must be the one that is wanted. It
+// reads them once: what is compared is what is used, whatever happens to the file.
+func readArtifact(path string, want digest.Digest) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, refuse(verify.CodeArtifactNeeded, "%v", err)
 	}
-	h := sha256.New()
-	if _, err = io.Copy(h, f); err == nil {
-		_, err = f.Seek(0, io.SeekStart)
+	defer f.Close()
+	var b bytes.Buffer
+	if info, err := f.Stat(); err == nil {
+		b.Grow(int(min(info.Size(), maxArtifact)) + bytes.MinRead)
 	}
-	if err == nil {
-		if found := digest.FromBytes(h.Sum(nil)); found != want {
-			err = refuse(verify.CodeArtifactChanged, "its digest is %s, not %s", found, want)
-		}
+	n, err := b.ReadFrom(io.LimitReader(f, maxArtifact+1))
+	switch {
+	case err != nil:
+		return nil, refuse(verify.CodeArtifactNeeded, "%v", err)
+	case n > maxArtifact:
+		return nil, refuse(verify.CodeArtifactNeeded, "%s has more than %d bytes", path, maxArtifact)
 	}
-	if err != nil {
-		f.Close()
-		return nil, err
+	if found := digest.Of(b.Bytes()); found != want {
+		return nil, refuse(verify.CodeArtifactChanged, "its digest is %s, not %s", found, want)
 	}
-	return f, nil
+	return b.Bytes(), nil
 }
 
 // facts turns a verified bundle into what is reported.
@@ -267,7 +269,9 @@ func (c *check) future(times []verify.TrustedTime) error {
 	return nil
 }
 
-// statement reads the two forms of SLSA provenance that builders write.
+// statement reads the two forms of SLSA provenance that builders write. Names are
+// read as they are spelled, and one that stands twice is refused: nobody else may read
+// another builder there.
 func statement(payload string) (*verify.Statement, error) {
 	raw, err := base64.StdEncoding.DecodeString(payload)
 	if err != nil {
@@ -276,14 +280,14 @@ func statement(payload string) (*verify.Statement, error) {
 	var s struct {
 		PredicateType string `json:"predicateType"`
 		Predicate     struct {
-			Builder    struct{ ID string } `json:"builder"`
+			Builder    builder    `json:"builder"`
 			BuildType  string              `json:"buildType"`
 			Materials  []resource          `json:"materials"`
 			Invocation struct {
 				ConfigSource resource `json:"configSource"`
 			} `json:"invocation"`
 			RunDetails struct {
-				Builder struct{ ID string } `json:"builder"`
+				Builder builder `json:"builder"`
 			} `json:"runDetails"`
 			BuildDefinition struct {
 				BuildType            string     `json:"buildType"`
@@ -308,6 +312,10 @@ func statement(payload string) (*verify.Statement, error) {
 		}
 	}
 	return out, nil
+}
+
+type builder struct {
+	ID string `json:"id"`
 }
 
 // A resource is a source as both forms name it.
@@ -358,10 +366,8 @@ func (c *check) explain(err error) error {
 
 // needsBytes reports whether a signature cannot be checked by digest.
 func needsBytes(err error) bool {
-	return strings.Contains(err.Error(), "ed25519") && strings.Contains(err.Error(), "digest") || errors.Is(err, errNeedsBytes)
+	return strings.Contains(err.Error(), "ed25519") && strings.Contains(err.Error(), "digest")
 }
-
-var errNeedsBytes = errors.New("the signature is over the bytes themselves")
 
 // trustedRoot reads a trusted root, or the one that is shipped, and its digest.
 func trustedRoot(document []byte) (*root.TrustedRoot, digest.Digest, error) {

@@ -4,7 +4,6 @@ import (
 	"crypto"
 	"crypto/rand"
 	"encoding/hex"
-	"io"
 
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
@@ -33,13 +32,8 @@ func sign(r verify.SignRequest) (*verify.Signed, error) {
 	}
 	message, hash := sum, crypto.SHA256
 	if public.algorithm() == verify.Ed25519 {
-		f, err := openArtifact(r.Path, r.Artifact)
-		if err != nil {
+		if message, err = readArtifact(r.Path, r.Artifact); err != nil {
 			return nil, err
-		}
-		defer f.Close()
-		if message, err = io.ReadAll(f); err != nil {
-			return nil, refuse(verify.CodeArtifactNeeded, "%v", err)
 		}
 		hash = crypto.Hash(0)
 	}

@@ -90,8 +90,16 @@ func answer(line []byte) (out verify.Response) {
 }
 
 func perform(r verify.Request) (out verify.Response) {
+	jobs := 0
+	for _, asked := range []bool{r.Bundle != nil, r.Sign != nil, r.NewKey != nil, r.Key != nil} {
+		if asked {
+			jobs++
+		}
+	}
 	var err error
 	switch {
+	case jobs > 1:
+		err = refuse(verify.CodeRequestMalformed, "the request asks for %d things at once", jobs)
 	case r.Bundle != nil:
 		out.Facts, err = checkBundle(*r.Bundle)
 	case r.Sign != nil:
