@@ -2,7 +2,8 @@ package worker
 
 import (
 	"bytes"
-	"encoding/base64"
+	"crypto"
+	"crypto/ed25519"
 	"encoding/hex"
 	"io"
 	"os"
@@ -10,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/tlog"
@@ -96,11 +97,11 @@ func (c *check) certificate(material sigverify.VerificationContent) (*verify.Fac
 	if len(trusted.CTLogs()) > 0 {
 		options = append(options, sigverify.WithSignedCertificateTimestamps(1))
 	}
-	result, err := c.verify(trusted, options, sigverify.WithoutIdentitiesUnsafe())
+	result, err := c.verify(trusted, options, material.Certificate().PublicKey, sigverify.WithoutIdentitiesUnsafe())
 	if err != nil {
 		return nil, err
 	}
-	facts, err := c.facts(result)
+	facts, err := c.facts(result, trusted)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (c *check) certificate(material sigverify.VerificationContent) (*verify.Fac
 	summary := result.Signature.Certificate
 	facts.Signer = verify.Signer{Identity: summary.SubjectAlternativeName, Issuer: summary.Issuer}
 	facts.Chain = []string{material.Certificate().Subject.String(), summary.CertificateIssuer}
-	return facts, c.future(facts.Times)
+	return facts, nil
 }
 
 // keys checks a bundle that was signed with one of the keys that were given. A hint
@@ -157,16 +158,16 @@ func (c *check) key(k publicKey) (*verify.Facts, error) {
 		id, material = digest, append(material, trusted)
 		options = []sigverify.VerifierOption{sigverify.WithTransparencyLog(1), sigverify.WithObserverTimestamps(1)}
 	}
-	result, err := c.verify(material, options, sigverify.WithKey())
+	result, err := c.verify(material, options, k.key, sigverify.WithKey())
 	if err != nil {
 		return nil, err
 	}
-	facts, err := c.facts(result)
+	facts, err := c.facts(result, material)
 	if err != nil {
 		return nil, err
 	}
 	facts.TrustedRoot, facts.Signer = id, verify.Signer{Key: k.id()}
-	return facts, c.future(facts.Times)
+	return facts, nil
 }
 
 // logged reports whether the bundle holds anything that a log or an authority said.
@@ -179,9 +180,9 @@ func (c *check) logged() bool {
 	return err != nil || len(stamps) > 0
 }
 
-// verify runs the library, first by digest. A pure Ed25519 signature over bytes
-// needs the bytes.
-func (c *check) verify(trusted root.TrustedMaterial, options []sigverify.VerifierOption, who sigverify.PolicyOption) (*sigverify.VerificationResult, error) {
+// verify runs the library, by digest where the signature is over one that is known
+// here, else over the artifact's bytes.
+func (c *check) verify(trusted root.TrustedMaterial, options []sigverify.VerifierOption, signer crypto.PublicKey, who sigverify.PolicyOption) (*sigverify.VerificationResult, error) {
 	v, err := sigverify.NewVerifier(trusted, options...)
 	if err != nil {
 		return nil, refuse(verify.CodeRequestMalformed, "%v", err)
@@ -190,21 +191,34 @@ func (c *check) verify(trusted root.TrustedMaterial, options []sigverify.Verifie
 	if err != nil {
 		return nil, refuse(verify.CodeRequestMalformed, "artifact: %v", err)
 	}
-	result, err := v.Verify(c.bundle, sigverify.NewPolicy(sigverify.WithArtifactDigest("sha256", sum), who))
-	if err == nil {
-		return result, nil
+	artifact := sigverify.WithArtifactDigest("sha256", sum)
+	if c.needsBytes(signer) {
+		if c.request.Path == "" {
+			return nil, refuse(verify.CodeArtifactNeeded, "the signature is over the bytes themselves, and no file was named")
+		}
+		content, err := readArtifact(c.request.Path, c.request.Artifact)
+		if err != nil {
+			return nil, err
+		}
+		artifact = sigverify.WithArtifact(bytes.NewReader(content))
 	}
-	if c.request.Path == "" || c.content.EnvelopeContent() != nil || !needsBytes(err) {
-		return nil, c.explain(err)
-	}
-	artifact, err := readArtifact(c.request.Path, c.request.Artifact)
+	result, err := v.Verify(c.bundle, sigverify.NewPolicy(artifact, who))
 	if err != nil {
-		return nil, err
-	}
-	if result, err = v.Verify(c.bundle, sigverify.NewPolicy(sigverify.WithArtifact(bytes.NewReader(artifact)), who)); err != nil {
-		return nil, c.explain(err)
+		return nil, explain(err)
 	}
 	return result, nil
+}
+
+// needsBytes reports whether the artifact's SHA-256 is not enough: Ed25519 signs the
+// bytes themselves or another digest of them, and so may a certificate's larger key.
+// Statements name digests, whatever signs them.
+func (c *check) needsBytes(signer crypto.PublicKey) bool {
+	message := c.content.MessageSignatureContent()
+	if message == nil {
+		return false
+	}
+	_, ed := signer.(ed25519.PublicKey)
+	return ed || message.DigestAlgorithm() != protocommon.HashAlgorithm_SHA2_256.String()
 }
 
 // readArtifact returns a file's bytes, whose digest must be the one that is wanted. It
@@ -232,8 +246,9 @@ func readArtifact(path string, want digest.Digest) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// facts turns a verified bundle into what is reported.
-func (c *check) facts(result *sigverify.VerificationResult) (*verify.Facts, error) {
+// facts turns a verified bundle into what is reported. trusted is what it was
+// verified under.
+func (c *check) facts(result *sigverify.VerificationResult, trusted root.TrustedMaterial) (*verify.Facts, error) {
 	f := &verify.Facts{Kind: c.request.Kind, Artifact: c.request.Artifact, Bundle: digest.Of(c.request.Document),
 		Times: []verify.TrustedTime{}, Log: []verify.LogEntry{}}
 	for _, t := range result.VerifiedTimestamps {
@@ -243,19 +258,36 @@ func (c *check) facts(result *sigverify.VerificationResult) (*verify.Facts, erro
 		}
 		f.Times = append(f.Times, verify.TrustedTime{Source: source, At: t.Timestamp.UTC()})
 	}
+	if err := c.future(f.Times); err != nil {
+		return nil, err
+	}
 	entries, err := c.bundle.TlogEntries()
 	if err != nil {
 		return nil, refuse(verify.CodeLog, "%v", err)
 	}
 	for _, e := range entries {
-		f.Log = append(f.Log, verify.LogEntry{Log: hex.EncodeToString([]byte(e.LogKeyID())), Index: e.LogIndex()})
+		// One proved entry is enough for the library, which passes over those of
+		// logs that it does not know.
+		if _, err := sigverify.VerifyTlogEntry(oneEntry{c.bundle, e}, trusted, 1, false); err == nil {
+			f.Log = append(f.Log, verify.LogEntry{Log: hex.EncodeToString([]byte(e.LogKeyID())), Index: e.LogIndex()})
+		}
 	}
-	if c.request.Kind != verify.Provenance {
-		return f, nil
+	if c.request.Kind == verify.Provenance {
+		f.Statement, err = statement(c.content.EnvelopeContent().RawEnvelope().Payload)
 	}
-	f.Statement, err = statement(c.content.EnvelopeContent().RawEnvelope().Payload)
-	return f, err
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
+
+// oneEntry is a bundle with only one of its log entries.
+type oneEntry struct {
+	*bundle.Bundle
+	entry *tlog.Entry
+}
+
+func (e oneEntry) TlogEntries() ([]*tlog.Entry, error) { return []*tlog.Entry{e.entry}, nil }
 
 // future refuses a time that has not come yet: a log or an authority whose clock is
 // wrong proves nothing about when something was signed.
@@ -269,79 +301,16 @@ func (c *check) future(times []verify.TrustedTime) error {
 	return nil
 }
 
-// statement reads the two forms of SLSA provenance that builders write. Names are
-// read as they are spelled, and one that stands twice is refused: nobody else may read
-// another builder there.
-func statement(payload string) (*verify.Statement, error) {
-	raw, err := base64.StdEncoding.DecodeString(payload)
-	if err != nil {
-		return nil, refuse(verify.CodeStatement, "%v", err)
-	}
-	var s struct {
-		PredicateType string `json:"predicateType"`
-		Predicate     struct {
-			Builder    builder    `json:"builder"`
-			BuildType  string              `json:"buildType"`
-			Materials  []resource          `json:"materials"`
-			Invocation struct {
-				ConfigSource resource `json:"configSource"`
-			} `json:"invocation"`
-			RunDetails struct {
-				Builder builder `json:"builder"`
-			} `json:"runDetails"`
-			BuildDefinition struct {
-				BuildType            string     `json:"buildType"`
-				ResolvedDependencies []resource `json:"resolvedDependencies"`
-			} `json:"buildDefinition"`
-		} `json:"predicate"`
-	}
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, refuse(verify.CodeStatement, "%v", err)
-	}
-	out := &verify.Statement{PredicateType: s.PredicateType}
-	switch p := s.Predicate; s.PredicateType {
-	case "https://slsa.dev/provenance/v0.2":
-		out.Builder, out.BuildType = p.Builder.ID, p.BuildType
-		if out.Source, out.SourceDigest = p.Invocation.ConfigSource.told(); out.Source == "" && len(p.Materials) > 0 {
-			out.Source, out.SourceDigest = p.Materials[0].told()
-		}
-	case "https://slsa.dev/provenance/v1":
-		out.Builder, out.BuildType = p.RunDetails.Builder.ID, p.BuildDefinition.BuildType
-		if len(p.BuildDefinition.ResolvedDependencies) > 0 {
-			out.Source, out.SourceDigest = p.BuildDefinition.ResolvedDependencies[0].told()
-		}
-	}
-	return out, nil
-}
-
-type builder struct {
-	ID string `json:"id"`
-}
-
-// A resource is a source as both forms name it.
-type resource struct {
-	URI    string            `json:"uri"`
-	Digest map[string]string `json:"digest"`
-}
-
-func (r resource) told() (uri, revision string) {
-	for _, algorithm := range []string{"sha256", "gitCommit", "sha1"} {
-		if v := r.Digest[algorithm]; v != "" {
-			return r.URI, algorithm + ":" + v
-		}
-	}
-	return r.URI, ""
-}
-
 // explain gives a refusal of the library a code. Its errors have no types; each
 // stage begins with words of its own, which a test holds.
-func (c *check) explain(err error) error {
+func explain(err error) error {
 	text := err.Error()
 	code := verify.CodeSignature
 	for _, stage := range []struct {
 		words string
 		code  verify.Code
 	}{
+		{"integrated time outside", verify.CodeTime},
 		{"failed to verify log inclusion", verify.CodeLog},
 		{"failed to verify timestamps", verify.CodeTime},
 		{"signature time outside", verify.CodeTime},
@@ -349,7 +318,10 @@ func (c *check) explain(err error) error {
 		{"failed to verify leaf certificate", verify.CodeCertificate},
 		{"failed to verify signed certificate timestamp", verify.CodeCertificate},
 		{"failed to summarize certificate", verify.CodeCertificate},
+		{"unable to extract statement", verify.CodeStatement},
+		{"failed to fetch envelope statement", verify.CodeStatement},
 		{"could not verify artifact", verify.CodeSubject},
+		{"too many subjects", verify.CodeSubject},
 		{"provided artifact digest", verify.CodeSubject},
 		{"could not verify envelope", verify.CodeSignature},
 	} {
@@ -358,15 +330,7 @@ func (c *check) explain(err error) error {
 			break
 		}
 	}
-	if needsBytes(err) {
-		code = verify.CodeArtifactNeeded
-	}
 	return refuse(code, "%v", err)
-}
-
-// needsBytes reports whether a signature cannot be checked by digest.
-func needsBytes(err error) bool {
-	return strings.Contains(err.Error(), "ed25519") && strings.Contains(err.Error(), "digest")
 }
 
 // trustedRoot reads a trusted root, or the one that is shipped, and its digest.

@@ -62,6 +62,9 @@ func parsePublic(text string) (publicKey, error) {
 	if len(text) > maxPEM {
 		return publicKey{}, refuse(verify.CodeKeyMalformed, "a key of more than %d bytes", maxPEM)
 	}
+	if err := onePEM(text); err != nil {
+		return publicKey{}, err
+	}
 	key, err := cryptoutils.UnmarshalPEMToPublicKey([]byte(text))
 	if err != nil {
 		return publicKey{}, refuse(verify.CodeKeyMalformed, "a public key: %v", err)
@@ -95,13 +98,10 @@ func parsePrivate(text string, passphrase []byte) (crypto.Signer, error) {
 	if len(text) > maxPEM {
 		return nil, refuse(verify.CodeKeyMalformed, "a key of more than %d bytes", maxPEM)
 	}
-	block, rest := pem.Decode([]byte(text))
-	if block == nil {
-		return nil, refuse(verify.CodeKeyMalformed, "the key is not PEM")
+	if err := onePEM(text); err != nil {
+		return nil, err
 	}
-	if next, _ := pem.Decode(rest); next != nil {
-		return nil, refuse(verify.CodeKeyMalformed, "more than one key in the file")
-	}
+	block, _ := pem.Decode([]byte(text))
 	var key crypto.PrivateKey
 	var err error
 	switch cryptoutils.PEMType(block.Type) {
@@ -131,6 +131,18 @@ func parsePrivate(text string, passphrase []byte) (crypto.Signer, error) {
 		return nil, err
 	}
 	return signer, nil
+}
+
+// onePEM refuses a file of several keys: which one is meant would be a guess.
+func onePEM(text string) error {
+	block, rest := pem.Decode([]byte(text))
+	if block == nil {
+		return refuse(verify.CodeKeyMalformed, "the key is not PEM")
+	}
+	if next, _ := pem.Decode(rest); next != nil {
+		return refuse(verify.CodeKeyMalformed, "more than one key in the file")
+	}
+	return nil
 }
 
 // encryptedCosign is what older versions of cosign write.
