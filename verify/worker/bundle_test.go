@@ -59,16 +59,9 @@ func TestConformanceBundles(t *testing.T) {
 	}
 }
 
-// suiteCase checks one bundle as the suite's README says, identity included.
-func suiteCase(t *testing.T, dir string) (*verify.Facts, error) {
+// suiteRequest is the question that the suite's README asks about one bundle.
+func suiteRequest(t testing.TB, dir string) verify.BundleRequest {
 	t.Helper()
-	read := func(name string) []byte {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return nil
-		}
-		return b
-	}
 	artifact := filepath.Join(dir, "artifact")
 	if _, err := os.Stat(artifact); err != nil {
 		artifact = filepath.Join(corpus, "a.txt")
@@ -77,23 +70,39 @@ func suiteCase(t *testing.T, dir string) (*verify.Facts, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := verify.BundleRequest{Kind: verify.Signature, Artifact: digest.Of(bytes), Path: artifact, Document: read("bundle.sigstore.json"),
-		TrustedRoot: read("trusted_root.json"), Now: time.Now()}
+	r := verify.BundleRequest{Kind: verify.Signature, Artifact: digest.Of(bytes), Path: artifact, Document: suiteFile(dir, "bundle.sigstore.json"),
+		TrustedRoot: suiteFile(dir, "trusted_root.json"), Now: time.Now()}
 	if strings.Contains(string(r.Document), "dsseEnvelope") {
 		r.Kind = verify.Provenance
 	}
-	if key := read("key.pub"); key != nil {
+	if key := suiteFile(dir, "key.pub"); key != nil {
 		r.Keys = []string{string(key)}
 	}
+	return r
+}
+
+// suiteFile is a file of a case, nil where the case has none.
+func suiteFile(dir, name string) []byte {
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// suiteCase checks one bundle, identity included.
+func suiteCase(t *testing.T, dir string) (*verify.Facts, error) {
+	t.Helper()
+	r := suiteRequest(t, dir)
 	facts, err := checkBundle(r)
 	if err != nil || r.Keys != nil {
 		return facts, err
 	}
 	want := verify.Signer{Identity: suiteIdentity, Issuer: suiteIssuer}
-	if b := read("identity"); b != nil {
+	if b := suiteFile(dir, "identity"); b != nil {
 		want.Identity = strings.TrimSpace(string(b))
 	}
-	if b := read("issuer"); b != nil {
+	if b := suiteFile(dir, "issuer"); b != nil {
 		want.Issuer = strings.TrimSpace(string(b))
 	}
 	if facts.Signer != want {

@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -121,6 +122,14 @@ func perform(r verify.Request) (out verify.Response) {
 	return out
 }
 
+// maxMessage bounds the message of a refusal, in bytes: libraries quote what they
+// cannot read.
+const maxMessage = 1 << 10
+
 func refuse(code verify.Code, format string, args ...any) *verify.Refusal {
-	return &verify.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
+	message := fmt.Sprintf(format, args...)
+	if len(message) > maxMessage {
+		message = message[:maxMessage] + "…"
+	}
+	return &verify.Refusal{Code: code, Message: strings.ToValidUTF8(message, "\uFFFD")}
 }
