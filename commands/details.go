@@ -16,6 +16,7 @@ type (
 		Denied  string        `json:"denied"`
 		Reason  string        `json:"reason"`
 		Causes  []string      `json:"causes"`
+		List    *listedData   `json:"list,omitzero"` // the entry of a signed list
 	}
 	integrityDetails struct {
 		What     string        `json:"what"`

@@ -44,7 +44,7 @@ const (
 func (in *invocation) classify(err error) failure {
 	f := failure{exit: exitFailed, code: "failed", message: err.Error()}
 	for _, try := range []func(error, *failure) bool{
-		in.classifyOwn, in.classifyWorker, in.classifyPolicy, in.classifyPackage, in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
+		in.classifyOwn, in.classifyWorker, in.classifyLists, in.classifyPolicy, in.classifyPackage, in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
 	} {
 		if try(err, &f) {
 			break
@@ -123,11 +123,16 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 	case errors.As(err, &revoked):
 		f.exit, f.code, f.message = exitRevoked, "revoked", revoked.Error()
 		f.hint = in.revokedHint(revoked)
+		if revoked.Denial.List != nil {
+			in.listedFailure(revoked, f)
+			break
+		}
 		causes := []string{
 			"you or an administrator of this machine revoked it; no trust, pin or lock overrides that",
 			"lift the revocation only if its reason is known to be gone: " + in.next("unrevoke", revoked.Denial.Subject()),
 		}
-		f.details = revokedDetails{revoked.ID, revoked.Version, revoked.Package, revoked.Denial.Subject(), revoked.Denial.Reason, causes}
+		f.details = revokedDetails{ID: revoked.ID, Version: revoked.Version, Package: revoked.Package, Denied: revoked.Denial.Subject(),
+			Reason: revoked.Denial.Reason, Causes: causes}
 		f.block = &block{
 			title: "REVOKED",
 			facts: [][2]string{

@@ -42,6 +42,7 @@ func (in *invocation) progress() pkgmgr.Progress {
 	p := pkgmgr.Progress{
 		Stage: func(name string) { in.detail("%s", name) },
 		Note:  func(text string) { in.note("%s", text) },
+		Warn:  func(text string) { in.warn("%s", text) },
 	}
 	if in.bar == nil {
 		in.bar = in.newBar()

@@ -155,9 +155,13 @@ func (h *Home) decide(sel *selection, m Method, root string) (*Decision, error) 
 // may move it: the Approval's Dir is the one that counts.
 func (d *Decision) Dir() string { return d.sel.path }
 
-// NotRevoked refuses a package that a denial covers.
+// NotRevoked refuses a package that a denial covers, and, where the policy says so, a
+// call while it is not known what is revoked.
 func (d *Decision) NotRevoked() error {
 	if err := d.home.checkDenied(d.sel.subject()); err != nil {
+		return err
+	}
+	if err := d.home.listsAllowCall(d.sel.lock); err != nil {
 		return err
 	}
 	d.passed |= checkNotRevoked

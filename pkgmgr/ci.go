@@ -105,7 +105,7 @@ func (h *Home) installLocked(ctx context.Context, lock *Lock, e lockfile.Plugin,
 		return nil, &Drift{Lock: lock.Path, ID: e.ID, What: DriftPlatform, Found: HostPlatform()}
 	}
 	o.Expect = &Expectation{ID: e.ID, Version: e.Version, Package: want.Package, Manifest: want.Manifest, Fingerprint: want.Fingerprint,
-		Lock: lock.Path, Grants: e.Grants, Evidence: lockedEvidence(e, want)}
+		Lock: lock.Path, Grants: e.Grants, Evidence: lockedEvidence(e, want), Floors: lock.File.Revocations}
 	in, err := h.installedIntact(ctx, want.Package)
 	if err != nil {
 		return nil, err

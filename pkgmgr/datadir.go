@@ -75,6 +75,14 @@ type Progress struct {
 	Bytes func(done, total int64)
 	// Note says something that the person should know and that is no error.
 	Note func(text string)
+	// Warn says what the person must know although the work goes on; perhaps again.
+	Warn func(text string)
+}
+
+func (p Progress) warn(format string, args ...any) {
+	if p.Warn != nil {
+		p.Warn(fmt.Sprintf(format, args...))
+	}
 }
 
 func (p Progress) stage(name string) {

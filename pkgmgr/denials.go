@@ -110,8 +110,17 @@ func (h *Home) writeDenials(denials []Denial) error {
 	return nil
 }
 
-// checkDenied returns a *Revoked if a local denial or quarantine covers s.
+// checkDenied returns a *Revoked if a local denial, quarantine or a signed list covers
+// s.
 func (h *Home) checkDenied(s subject) error {
+	if err := h.deniedHere(s); err != nil {
+		return err
+	}
+	return h.checkListed(s, nil)
+}
+
+// deniedHere is checkDenied for what was decided on this machine.
+func (h *Home) deniedHere(s subject) error {
 	denials, err := h.readDenials()
 	if err != nil {
 		return err
@@ -133,7 +142,7 @@ func (h *Home) checkDenied(s subject) error {
 	}
 }
 
-// NotRevoked returns a *Revoked if a local denial or quarantine covers the package,
+// NotRevoked returns a *Revoked if a denial, quarantine or a signed list covers the package,
 // which need not be installed here.
 func (h *Home) NotRevoked(in state.Install) error { return h.checkDenied(subjectOf(in)) }
 

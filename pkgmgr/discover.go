@@ -9,6 +9,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/verify/revlist"
 )
 
 // Info is what is known about one package without executing it.
@@ -228,6 +229,29 @@ func (l *listing) denial(i *Info) *Denial {
 	}
 	if slices.Contains(l.records.quarantined, i.Package) {
 		return &Denial{Digest: i.Package, Reason: inQuarantine}
+	}
+	return l.listedDenial(i)
+}
+
+// listedDenial returns what a signed list says against a package. Lists that cannot be
+// read deny everything.
+func (l *listing) listedDenial(i *Info) *Denial {
+	if issuers, err := l.home.issuers(); err == nil && len(issuers) == 0 {
+		return nil
+	}
+	s := subject{ID: i.ID, Version: i.Version, Package: i.Package, Fingerprint: i.Fingerprint}
+	if in, ok := l.records.installs[i.Package]; ok {
+		s = subjectOf(in)
+	} else {
+		s.Manifest = l.home.stated(i.Path).Manifest
+	}
+	list, err := l.home.listed(s, nil)
+	switch {
+	case err != nil:
+		return &Denial{Digest: i.Package, Reason: "the revocation lists cannot be read: " + err.Error()}
+	case len(list) > 0 && list[0].Entry.Action == revlist.Block:
+		d := list[0].denial()
+		return &d
 	}
 	return nil
 }

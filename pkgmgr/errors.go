@@ -195,18 +195,22 @@ func (e *ReadOnly) Error() string { return fmt.Sprintf("data directory %s is rea
 // Is makes it the same refusal as the database's own.
 func (e *ReadOnly) Is(target error) bool { return target == state.ErrReadOnly }
 
-// A Denial is one local revocation. Exactly one of Digest and PluginID is set.
+// A Denial is one local revocation, of which exactly one of Digest and PluginID is
+// set, or what an entry of a signed list comes to.
 type Denial struct {
 	Digest   digest.Digest `json:"digest,omitempty"`   // archive, package, manifest or fingerprint
 	PluginID string        `json:"pluginId,omitempty"` // with Range
 	Range    string        `json:"range,omitempty"`    // SemVer range; "" means every version
 	Reason   string        `json:"reason"`
 	At       time.Time     `json:"at"`
+	List     *Listed       `json:"-"` // the entry of a signed list that this comes from; nil for a local denial
 }
 
 // Subject spells what is denied the way `revoke` takes it.
 func (d Denial) Subject() string {
 	switch {
+	case d.List != nil:
+		return d.List.Subject()
 	case d.Digest != "":
 		return string(d.Digest)
 	case d.Range != "":

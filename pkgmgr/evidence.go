@@ -286,25 +286,38 @@ type judged struct {
 	archive     digest.Digest
 	evidence    *Evidence
 	locked      *policy.Locked
+	floors      []lockfile.Floor
+}
+
+// rules is the user's policy, or the default where nobody has one.
+func (h *Home) rules() (*policy.Policy, error) {
+	switch a, err := h.assurance(); {
+	case errors.Is(err, errNoAssurance):
+		return policy.Default(), nil
+	case err != nil:
+		return nil, err
+	default:
+		return a.Policy, nil
+	}
 }
 
 // judge says how a package stands under the user's policy. A Home that was opened
 // without one judges by the default, which lets unsigned packages go by review.
 func (h *Home) judge(j judged) (policy.Report, error) {
-	rules := policy.Default()
-	switch a, err := h.assurance(); {
-	case errors.Is(err, errNoAssurance):
-	case err != nil:
+	rules, err := h.rules()
+	if err != nil {
 		return policy.Report{}, err
-	default:
-		rules = a.Policy
+	}
+	lists, err := h.listStates(j.floors)
+	if err != nil {
+		return policy.Report{}, err
 	}
 	return policy.Evaluate(rules, policy.Input{
 		Operation: j.operation, ID: j.id, Version: j.version, Platform: j.platform, Archive: j.archive,
 		Facts: j.evidence.Facts(), Refused: j.evidence.refused(),
 		// This version checks no SBOM: one that is required is missing.
 		SBOM: policy.SBOM{State: policy.SBOMAbsent},
-		Lock: j.locked, Now: h.now(),
+		Lock: j.locked, Lists: lists, Now: h.now(),
 	}), nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
@@ -43,6 +44,7 @@ type Expectation struct {
 	Lock                           string                    // the lock that Grants stand in
 	Grants                         []string                  // the package must request each of them
 	Evidence                       *policy.Locked            // what a lock recorded of who vouches for it; nil without a lock
+	Floors                         []lockfile.Floor          // of revocation lists, from the lock
 }
 
 // Installed reports what Install did.
@@ -114,11 +116,16 @@ func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*I
 }
 
 // accepted judges a package that is to be installed. The error is a *policy.Refusal
-// for one that the policy does not accept.
+// for one that the policy does not accept, a *Revoked for one whose signer is revoked.
 func (h *Home) accepted(rec state.Install, evidence *Evidence, expect *Expectation) (policy.Report, error) {
 	j := judged{operation: policy.Install, id: rec.ID, version: rec.Version, platform: rec.Platform, archive: rec.Archive, evidence: evidence}
 	if expect != nil && expect.Evidence != nil {
-		j.operation, j.locked = policy.CI, expect.Evidence
+		j.operation, j.locked, j.floors = policy.CI, expect.Evidence, expect.Floors
+	}
+	if signers := evidence.signers(); len(signers) > 0 {
+		if err := h.checkListed(subjectOf(rec), signers); err != nil {
+			return policy.Report{}, err
+		}
 	}
 	report, err := h.judge(j)
 	if err == nil {

@@ -1,0 +1,209 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/verify"
+	"github.com/switchyard-plugins/switchyard/verify/revlist"
+)
+
+// listedData is the entry of a signed list.
+type listedData struct {
+	Issuer      string `json:"issuer" doc:"Whose list it is."`
+	Version     int64  `json:"version" doc:"The version of the list."`
+	Subject     string `json:"subject" doc:"What the entry is about."`
+	Action      string `json:"action" doc:"What it demands." enum:"block|warn"`
+	Reason      string `json:"reason" doc:"Why." enum:"compromised|malicious|superseded|vulnerable|withdrawn"`
+	Text        string `json:"text" doc:"The issuer's words, or empty."`
+	Advisory    string `json:"advisory" doc:"Where to read more, or empty."`
+	Replacement string `json:"replacement" doc:"What to use instead, or empty."`
+}
+
+func newListedData(l pkgmgr.Listed) listedData {
+	e := l.Entry
+	return listedData{l.Issuer, int64(l.Version), l.Subject(), string(e.Action), string(e.Reason), e.Text, e.Advisory, e.Replacement}
+}
+
+// day is the default validity of a list in days, and of a root.
+const (
+	day          = 24 * time.Hour
+	listValidity = 7 * day
+	rootValidity = 365 * day
+)
+
+// versionRanges reads the ranges of lists that are edited here.
+func versionRanges(text string) (func(string) bool, error) {
+	r, err := versionrange.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return r.Covers, nil
+}
+
+// signerKey reads a signer that is a key: its id, or the file of its public half,
+// whose text is returned as well.
+func (in *invocation) signerKey(flag, value string) (verify.Signer, string, error) {
+	if strings.HasPrefix(value, "sha256:") {
+		if !digest.IsCanonical(value) {
+			return verify.Signer{}, "", in.usage("--%s: %q is no key id", flag, value)
+		}
+		return verify.Signer{Key: value}, "", nil
+	}
+	text, err := readUpTo(value, maxKeyFile)
+	if err != nil {
+		return verify.Signer{}, "", fmt.Errorf("--%s: %w", flag, err)
+	}
+	id, err := verify.KeyID(string(text))
+	if err != nil {
+		return verify.Signer{}, "", in.usage("--%s: %s %v", flag, value, err)
+	}
+	return verify.Signer{Key: id}, string(text), nil
+}
+
+// listPath is the list that an argument names: a file, or a directory with one.
+func listPath(argument string) string {
+	if info, err := os.Stat(argument); err == nil && info.IsDir() {
+		return filepath.Join(argument, pkgmgr.ListFile)
+	}
+	return argument
+}
+
+// readList reads a list that is to be edited.
+func readList(path string) (*revlist.List, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	l, _, err := revlist.Parse(f, 0, versionRanges)
+	return l, err
+}
+
+// writeList replaces a list in one step. Signatures of what was there before are
+// removed: they are over other bytes.
+func writeList(path string, l *revlist.List) error {
+	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup()
+	if err := revlist.Write(f, l, versionRanges); err != nil {
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return err
+	}
+	if err := os.Remove(path + pkgmgr.BundlesSuffix); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+type listRefusedDetails struct {
+	Issuer string        `json:"issuer"`
+	Reason string        `json:"reason"`
+	Root   digest.Digest `json:"root,omitzero"`
+	Causes []string      `json:"causes"`
+}
+
+// classifyLists knows what can be wrong with revocation lists.
+func (in *invocation) classifyLists(err error, f *failure) bool {
+	var (
+		refused *pkgmgr.ListRefused
+		damaged *pkgmgr.ListsDamaged
+		stale   *pkgmgr.ListsNotFresh
+		fault   *revlist.Error
+	)
+	switch {
+	case errors.As(err, &refused):
+		f.exit, f.code, f.message = exitEvidence, refused.Code, refused.Error()
+		causes := listCauses(refused.Code)
+		f.details = listRefusedDetails{refused.Issuer, refused.Reason, refused.Root, causes}
+		f.block = &block{title: "REVOCATION LIST REFUSED", causes: causes, facts: [][2]string{{"issuer", refused.Issuer}, {"reason", refused.Reason}}}
+		f.hint = in.next("revocations", "list")
+		switch {
+		case refused.Code == pkgmgr.CodeRootUntrusted && len(in.given) == 1:
+			f.block.facts = append(f.block.facts, [2]string{"root", string(refused.Root)})
+			f.hint = in.next("revocations", "update", in.given[0], "--trust-root", string(refused.Root))
+		case refused.Issuer == "":
+			f.block.facts = f.block.facts[1:]
+		}
+	case errors.As(err, &damaged):
+		f.exit, f.code, f.hint = exitIntegrity, "list.damaged", in.next("revocations", "update", "SOURCE")
+	case errors.As(err, &stale):
+		f.exit, f.code, f.hint = exitEvidence, "policy.list_stale", in.next("revocations", "list")
+	case errors.As(err, &fault):
+		f.exit, f.code = exitIntegrity, string(fault.Code)
+		if fault.Offset < 0 { // not of bytes: of what was asked for
+			f.exit, f.hint = exitUsage, in.next("help", in.commandName())
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// listCauses are the likely causes of a refusal.
+func listCauses(code string) []string {
+	switch code {
+	case string(revlist.Rollback.Code()), string(revlist.Equivocation.Code()):
+		return []string{
+			"the source is an old copy: get the list anew",
+			"somebody withholds newer denials from this machine, or holds a list key",
+		}
+	case string(revlist.Future.Code()):
+		return []string{"the clock of this machine, or of the issuer, is wrong"}
+	case pkgmgr.CodeListSigners, pkgmgr.CodeRootSigners:
+		return []string{
+			"a signature, or the public key that proves it, is missing: NAME.pub belongs beside the list or into the configuration directory's keys/",
+			"somebody signed who may not, or the file was changed after it was signed",
+		}
+	case pkgmgr.CodeRootUntrusted:
+		return []string{"no list of this issuer was followed here before: compare the root's digest with what the issuer says by another way, then accept it"}
+	case pkgmgr.CodeRootMissing:
+		return []string{"the list was copied without " + pkgmgr.RootFile}
+	case string(revlist.RootVersion):
+		return []string{
+			"a rotation between was left out: adopt the roots one after the other",
+			"the source is an old copy, or somebody wants an old root back",
+		}
+	}
+	return []string{"the file was changed, cut off or not made by switchyard revocations"}
+}
+
+// listedFailure tells of a package that a signed list revokes.
+func (in *invocation) listedFailure(revoked *pkgmgr.Revoked, f *failure) {
+	d := newListedData(*revoked.Denial.List)
+	causes := []string{
+		"the issuer " + d.Issuer + ", whose list is followed here, revoked it; no trust, pin or lock overrides that",
+	}
+	if d.Replacement != "" {
+		causes = append(causes, "the issuer says what to use instead: "+d.Replacement)
+	}
+	f.hint = in.next("revocations", "affected")
+	f.details = revokedDetails{ID: revoked.ID, Version: revoked.Version, Package: revoked.Package, Denied: d.Subject,
+		Reason: revoked.Denial.Reason, Causes: causes, List: &d}
+	f.block = &block{title: "REVOKED", causes: causes, facts: [][2]string{
+		{"package", revoked.ID + " " + revoked.Version},
+		{"digest", string(revoked.Package)},
+		{"denied", d.Subject},
+		{"by", fmt.Sprintf("%s, list %d", d.Issuer, d.Version)},
+		{"reason", revoked.Denial.Reason},
+	}}
+	if d.Advisory != "" {
+		f.block.facts = append(f.block.facts, [2]string{"advisory", d.Advisory})
+	}
+	if d.Replacement != "" {
+		f.block.facts = append(f.block.facts, [2]string{"replacement", d.Replacement})
+	}
+}

@@ -1,0 +1,113 @@
+package commands
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+	"github.com/urfave/cli/v2"
+
+	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/verify"
+)
+
+type revocationsSignData struct {
+	File       string        `json:"file" doc:"The file that was signed."`
+	Digest     digest.Digest `json:"digest" doc:"Its digest."`
+	Bundles    string        `json:"bundles" doc:"The file with the Sigstore bundles over it, one a line."`
+	Signer     signerData    `json:"signer" doc:"Who signed."`
+	Signatures int           `json:"signatures" doc:"How many bundles the file holds now."`
+}
+
+// maxBundlesFile bounds the file of bundles beside a list, in bytes.
+const maxBundlesFile = 64 << 20
+
+func revocationsSignCommand(in *invocation) *cli.Command {
+	var (
+		key    string
+		secret passphrase
+	)
+	return &cli.Command{
+		ArgsUsage: "FILE",
+		Description: "Signs a revocation list or a root with a key: appends a Sigstore bundle over the file's bytes to FILE.sigstore.jsonl. Where several " +
+			"keys must sign, each of them does. Nothing is sent anywhere.",
+		UsageText: "switchyard revocations sign lists/list.json --key list.key",
+		Flags: flags{
+			&cli.StringFlag{Name: "key", Destination: &key, Usage: "sign with the private key in `FILE`"},
+			secret.flag(),
+		},
+		Action: func(c *cli.Context) error {
+			file, err := in.oneArgument(c)
+			if err != nil {
+				return err
+			}
+			if key == "" {
+				return in.usage("--key says with which key to sign")
+			}
+			data, err := in.signList(listPath(file), key, secret)
+			if err != nil {
+				return err
+			}
+			in.report(data, func(p *page) {
+				p.line("Signed %s", p.style.Mark(render.Strong, data.File))
+				p.field("digest", "%s", data.Digest)
+				p.field("key", "%s", data.Signer.Key)
+				p.field("bundles", "%s", data.Bundles)
+				p.field("signatures", "%d", data.Signatures)
+			})
+			return nil
+		},
+	}
+}
+
+func (in *invocation) signList(file, keyFile string, secret passphrase) (*revocationsSignData, error) {
+	pem, err := readUpTo(keyFile, maxKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--key: %w", err)
+	}
+	var words []byte
+	if secret.from != "" || bytes.Contains(pem, []byte("ENCRYPTED")) {
+		if words, err = in.passphrase(secret, once); err != nil {
+			return nil, err
+		}
+	}
+	sum, err := fileDigest(file)
+	if err != nil {
+		return nil, err
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return nil, err
+	}
+	out := file + pkgmgr.BundlesSuffix
+	before, err := readUpTo(out, maxBundlesFile)
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return nil, err
+	case len(before) > maxBundlesFile:
+		return nil, fmt.Errorf("%s has more than %d bytes", out, maxBundlesFile)
+	case len(before) > 0 && before[len(before)-1] != '\n':
+		before = append(before, '\n')
+	}
+	worker, err := in.worker()
+	if err != nil {
+		return nil, err
+	}
+	defer worker.Close()
+	signed, err := worker.Sign(in.context(), verify.SignRequest{Artifact: sum, Path: path, Key: string(pem), Passphrase: words})
+	if err != nil {
+		return nil, err
+	}
+	// A bundle is one line: JSON in which line feeds are only white space.
+	line := bytes.ReplaceAll(bytes.TrimSpace(signed.Bundle), []byte("\n"), nil)
+	text := append(append(before, line...), '\n')
+	if err := renameio.WriteFile(out, text, 0o644); err != nil {
+		return nil, err
+	}
+	return &revocationsSignData{file, sum, out, newSignerData(signed.Signer), bytes.Count(text, []byte("\n"))}, nil
+}

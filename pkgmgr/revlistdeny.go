@@ -1,0 +1,245 @@
+package pkgmgr
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/switchyard-plugins/switchyard/lockfile"
+	"github.com/switchyard-plugins/switchyard/verify"
+	"github.com/switchyard-plugins/switchyard/verify/policy"
+	"github.com/switchyard-plugins/switchyard/verify/revlist"
+)
+
+// A Listed is the entry of a signed list that denies a package.
+type Listed struct {
+	Issuer  string
+	Version uint64 // of the list
+	Entry   revlist.Entry
+}
+
+// denial is the entry as a denial of this machine would be.
+func (l Listed) denial() Denial {
+	e := l.Entry
+	d := Denial{Digest: e.Digest, PluginID: e.PluginID, Range: e.Range, Reason: string(e.Reason), List: &l}
+	if e.Text != "" {
+		d.Reason += ": " + e.Text
+	}
+	return d
+}
+
+// Subject says what the entry is about, for people.
+func (l Listed) Subject() string {
+	e := l.Entry
+	switch e.Kind {
+	case revlist.Version:
+		return e.PluginID + "@" + e.Range
+	case revlist.Signer:
+		return "everything signed by " + signerName(e.Signer)
+	case revlist.Publisher:
+		return e.PluginID + " of " + e.PublisherID + " with the manifest " + string(e.Digest)
+	}
+	return string(e.Kind) + " " + string(e.Digest)
+}
+
+func signerName(s verify.Signer) string {
+	if s.Key != "" {
+		return "the key " + s.Key
+	}
+	return s.Identity + ", vouched for by " + s.Issuer
+}
+
+// named returns the entries about a package, those that block first. signers are who
+// signed its archive.
+func (l *openList) named(s subject, signers []verify.Signer) ([]Listed, error) {
+	if l.index == nil {
+		return nil, nil
+	}
+	var keys []revlist.Key
+	if s.Archive != "" {
+		keys = append(keys, revlist.DigestKey(revlist.Archive, s.Archive))
+	}
+	if s.Manifest != "" {
+		keys = append(keys, revlist.DigestKey(revlist.Manifest, s.Manifest))
+	}
+	if s.Package != "" {
+		keys = append(keys, revlist.DigestKey(revlist.Package, s.Package))
+	}
+	if s.ID != "" {
+		keys = append(keys, revlist.VersionKey(s.ID))
+	}
+	for _, one := range signers {
+		keys = append(keys, revlist.SignerKey(one))
+	}
+	entries, err := l.index.Lookup(keys...)
+	if err == nil {
+		entries, err = revlist.Covering(entries, s.Version, versionRanges)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("revocation list of %s: %w", l.issuer, err)
+	}
+	var list []Listed
+	for _, e := range entries {
+		list = append(list, Listed{Issuer: l.issuer, Version: l.index.Header().Version, Entry: e})
+	}
+	return list, nil
+}
+
+// named returns what all lists say about a package, what blocks it first.
+func (l openLists) named(s subject, signers []verify.Signer) ([]Listed, error) {
+	var list []Listed
+	for _, one := range l {
+		some, err := one.named(s, signers)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, some...)
+	}
+	slices.SortStableFunc(list, func(a, b Listed) int { return strings.Compare(string(a.Entry.Action), string(b.Entry.Action)) })
+	return list, nil
+}
+
+// listed returns what the signed lists say about a package, what blocks it first. An
+// index that turns out to be damaged is built again, once.
+func (h *Home) listed(s subject, signers []verify.Signer) ([]Listed, error) {
+	lists, err := h.openLists()
+	if err != nil || len(lists) == 0 {
+		return nil, err
+	}
+	defer func() { lists.close() }()
+	if len(signers) == 0 && s.Archive != "" {
+		evidence, err := h.Evidence(s.Archive)
+		if err != nil {
+			return nil, err
+		}
+		signers = evidence.signers()
+	}
+	out, err := lists.named(s, signers)
+	if !errors.Is(err, revlist.ErrIndexDamaged) {
+		return out, err
+	}
+	for _, one := range lists {
+		if one.index == nil {
+			continue
+		}
+		fresh, err := h.rebuilt(one)
+		if err != nil {
+			return nil, err
+		}
+		one.index.Close()
+		one.index = fresh
+	}
+	return lists.named(s, signers)
+}
+
+// checkListed returns a *Revoked if a signed list blocks the package, and tells what
+// lists warn of.
+func (h *Home) checkListed(s subject, signers []verify.Signer) error {
+	list, err := h.listed(s, signers)
+	if err != nil {
+		return err
+	}
+	for _, one := range list {
+		if one.Entry.Action == revlist.Block {
+			return &Revoked{ID: s.ID, Version: s.Version, Package: s.Package, Denial: one.denial()}
+		}
+		h.on.warn("%s", one.warning(label(s.ID, s.Version)))
+	}
+	return nil
+}
+
+func (l Listed) warning(name string) string {
+	d := l.denial()
+	text := fmt.Sprintf("%s is named by the revocation list of %s (%s): %s", name, l.Issuer, l.Subject(), d.Reason)
+	if l.Entry.Advisory != "" {
+		text += "; see " + l.Entry.Advisory
+	}
+	if l.Entry.Replacement != "" {
+		text += "; use " + l.Entry.Replacement
+	}
+	return text
+}
+
+// listStates says for the policy how every list stands. floors are what a lock holds:
+// an issuer that it names is asked for also where none of its lists ever was.
+func (h *Home) listStates(floors []lockfile.Floor) ([]policy.List, error) {
+	lists, err := h.openLists()
+	if err != nil {
+		return nil, err
+	}
+	defer lists.close()
+	var out []policy.List
+	floorOf := map[string]uint64{}
+	for _, f := range floors {
+		floorOf[f.Issuer] = uint64(f.Version)
+	}
+	for _, l := range lists {
+		seen := l.seen
+		if f := floorOf[l.issuer]; f > seen.Floor {
+			seen.Floor, seen.Digest = f, ""
+		}
+		delete(floorOf, l.issuer)
+		head := l.header()
+		one := policy.List{Issuer: l.issuer, State: policyState(revlist.Judge(seen, head, h.now()).Outcome)}
+		if head != nil {
+			one.Version, one.IssuedAt, one.ExpiresAt = int64(head.Version), head.IssuedAt, head.ExpiresAt
+		}
+		out = append(out, one)
+	}
+	for _, f := range floors {
+		if _, missing := floorOf[f.Issuer]; missing {
+			out = append(out, policy.List{Issuer: f.Issuer, State: policy.ListAbsent})
+		}
+	}
+	return out, nil
+}
+
+func policyState(o revlist.Outcome) policy.ListState {
+	switch o {
+	case revlist.Fresh, revlist.TooOld: // its age is judged by the policy
+		return policy.ListFresh
+	case revlist.Expired:
+		return policy.ListStale
+	case revlist.Absent:
+		return policy.ListAbsent
+	case revlist.Future:
+		return policy.ListFuture
+	case revlist.Rollback:
+		return policy.ListRolledBack
+	}
+	return policy.ListInvalid
+}
+
+// ListsNotFresh says that a call is refused because of how the revocation lists
+// stand: what they do not name is not known to be unrevoked.
+type ListsNotFresh struct{ Result policy.Result }
+
+func (e *ListsNotFresh) Error() string { return "the revocation lists are not fresh: " + e.Result.Why }
+
+// listsAllowCall asks the policy whether lists that are not fresh stop a call, and
+// tells where they do not.
+func (h *Home) listsAllowCall(lock *Lock) error {
+	var floors []lockfile.Floor
+	if lock != nil {
+		floors = lock.File.Revocations
+	}
+	lists, err := h.listStates(floors)
+	if err != nil || len(lists) == 0 {
+		return err
+	}
+	rules, err := h.rules()
+	if err != nil {
+		return err
+	}
+	for _, r := range policy.Evaluate(rules, policy.Input{Operation: policy.Run, Lists: lists, Now: h.now()}).Results {
+		switch {
+		case r.Rule != "lists":
+		case r.Outcome == policy.Failed:
+			return &ListsNotFresh{Result: r}
+		case r.Outcome == policy.Warned:
+			h.on.warn("the revocation lists are not fresh: %s", r.Why)
+		}
+	}
+	return nil
+}
