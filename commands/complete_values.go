@@ -29,7 +29,7 @@ func (in *invocation) values(command string, arguments []string) []candidate {
 		return secondWords(arguments[0], "")
 	case "install":
 		return files
-	case "check", "init", "pack", "project trust":
+	case "check", "init", "pack", "sbom", "project trust":
 		return when(n == 0, files)
 	case "review":
 		return when(n == 0, append(in.pluginNames(), files...))

@@ -118,6 +118,7 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 		wrong     *pkgmgr.WrongPackage
 		platform  *pkgmgr.WrongPlatform
 		inside    *pkgmgr.InsidePackage
+		sbom      *pkgmgr.SBOMDiffers
 	)
 	switch {
 	case errors.As(err, &revoked):
@@ -167,6 +168,8 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 	case errors.As(err, &inside):
 		f.exit, f.code = exitUsage, "usage"
 		f.hint = in.next("pack", inside.Dir, "-o", filepath.Join(inside.Dir, "..", filepath.Base(inside.Path)))
+	case errors.As(err, &sbom):
+		f.exit, f.code, f.hint = exitEvidence, "sbom.differs", in.next("sbom", sbom.Dir)
 	case errors.Is(err, archive.ErrFormatName):
 		f.exit, f.code, f.hint = exitUsage, "usage", in.next("help", "pack")
 	case errors.As(err, &claimed):

@@ -22,31 +22,42 @@ type packData struct {
 }
 
 func packCommand(in *invocation) *cli.Command {
-	var out, platform string
+	var (
+		o    pkgmgr.PackOptions
+		sbom bool
+	)
 	return &cli.Command{
 		ArgsUsage: "DIR",
 		Description: "Writes a directory as an archive, after every check that install makes. The same files give the same bytes on any " +
 			"machine: no times, owners or names of this one are in it, and no data directory is needed. Version control and what .switchyardignore lists stay out.\n\n" +
 			"The archive is called <id>-<version>[-os-arch].tar.zst unless -o says otherwise; its ending chooses between .tar.zst, .tar.gz and .zip. " +
 			"There is no plain .tar, which install reads: an archive that is handed around is worth compressing. It cannot be written into DIR, where it would become part of the next package, unless .switchyardignore lists it.",
-		UsageText: "switchyard pack my-plugin\nswitchyard pack . -o ../repo-facts.zip\nswitchyard pack build --platform linux/arm64",
+		UsageText: "switchyard pack my-plugin\nswitchyard pack . -o ../repo-facts.zip\nswitchyard pack build --platform linux/arm64\nswitchyard pack my-plugin --sbom",
 		Flags: flags{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &out, Usage: "write the archive to `FILE`"},
-			&cli.StringFlag{Name: "platform", Destination: &platform, Usage: "name the archive for `OS/ARCH`"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &o.Out, Usage: "write the archive to `FILE`"},
+			&cli.StringFlag{Name: "platform", Destination: &o.Platform, Usage: "name the archive for `OS/ARCH`"},
+			&cli.BoolFlag{Name: "sbom", Destination: &sbom, Usage: "put an SBOM into the package, as sbom prints it: sbom.spdx.json"},
 		},
 		Action: func(c *cli.Context) error {
 			source, err := in.oneArgument(c)
 			if err != nil {
 				return err
 			}
-			if platform != "" {
-				if err := lockfile.CheckPlatform(platform); err != nil {
+			if o.Platform != "" {
+				if err := lockfile.CheckPlatform(o.Platform); err != nil {
 					return in.usage("--platform: %v", err)
 				}
 			}
+			if sbom {
+				created, err := in.sourceDate()
+				if err != nil {
+					return err
+				}
+				o.SBOM = &created
+			}
 			var r *pkgmgr.PackResult
 			err = in.scratch(func(h *pkgmgr.Home) error {
-				r, err = h.Pack(in.context(), source, out, platform)
+				r, err = h.Pack(in.context(), source, o)
 				return err
 			})
 			if err != nil {

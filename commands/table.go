@@ -38,6 +38,7 @@ func table() []entry {
 		{"check", groupAuthor, "say what install would reject", checkCommand, checkData{}},
 		{"dev", groupAuthor, "call a plugin from its directory while you write it", devCommand, runData{}},
 		{"pack", groupAuthor, "write a directory as a deterministic archive", packCommand, packData{}},
+		{"sbom", groupAuthor, "print what is in a package as an SPDX document", sbomCommand, sbomData{}},
 		{"keygen", groupAuthor, "make a key pair to sign with", keygenCommand, keygenData{}},
 		{"sign", groupAuthor, "sign an archive: a Sigstore bundle beside it", signCommand, signData{}},
 

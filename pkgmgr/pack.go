@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
@@ -21,12 +22,18 @@ type PackResult struct {
 	Contents *Contents
 }
 
+// PackOptions configure Pack.
+type PackOptions struct {
+	Out      string     // the archive; "": named after the package, in the working directory
+	Platform string     // to name the archive for; "": the executable's own
+	SBOM     *time.Time // the time that an SBOM bears which becomes part of the package; nil: none is added
+}
+
 // Pack writes a directory as a deterministic archive, once every rule that an
-// install applies is met. With out "" the file is named after the package in the
-// working directory; platform "" means the executable's own. An archive that would
-// become part of the directory it is made from, and so of the next package, is
-// refused.
-func (h *Home) Pack(ctx context.Context, dir, out, platform string) (*PackResult, error) {
+// install applies is met. An archive that would become part of the directory it is
+// made from, and so of the next package, is refused.
+func (h *Home) Pack(ctx context.Context, dir string, o PackOptions) (*PackResult, error) {
+	out, platform := o.Out, o.Platform
 	s, err := h.readSource(ctx, dir, "")
 	if err != nil {
 		return nil, err
@@ -38,6 +45,11 @@ func (h *Home) Pack(ctx context.Context, dir, out, platform string) (*PackResult
 	c, err := s.contents()
 	if err != nil {
 		return nil, err
+	}
+	if o.SBOM != nil {
+		if c, err = s.addSBOM(ctx, c, *o.SBOM); err != nil {
+			return nil, err
+		}
 	}
 	if out == "" {
 		if out, err = archiveName(c.Manifest.ID, c.Manifest.Version, c.Manifest.Executable, c.Head.Platform, platform); err != nil {

@@ -96,7 +96,7 @@ func TestPack(t *testing.T) {
 		var first digest.Digest
 		for i := range 3 {
 			t.Chdir(t.TempDir())
-			r, err := w.Pack(w.ctx, dir, "", "")
+			r, err := w.Pack(w.ctx, dir, PackOptions{})
 			must(t, err)
 			if i == 0 {
 				first = r.Archive
@@ -111,7 +111,7 @@ func TestPack(t *testing.T) {
 		// In the directory itself it would be part of the next package.
 		t.Chdir(dir)
 		for _, out := range []string{"", "other.tar.gz", filepath.Join(dir, "bin", "other.zip")} {
-			_, err := w.Pack(w.ctx, dir, out, "")
+			_, err := w.Pack(w.ctx, dir, PackOptions{Out: out})
 			as[*InsidePackage](t, err)
 		}
 		if name, inside, err := PackName("."); name != want || !inside || err != nil {
@@ -120,7 +120,7 @@ func TestPack(t *testing.T) {
 		must(t, os.WriteFile(".switchyardignore", []byte("*.tar.zst\nout/\n"), 0o644))
 		must(t, os.Mkdir("out", 0o755))
 		for _, out := range []string{"", "out/x.zip"} {
-			r, err := w.Pack(w.ctx, ".", out, "")
+			r, err := w.Pack(w.ctx, ".", PackOptions{Out: out})
 			must(t, err)
 			if r.Contents.Package != p.digest(t) {
 				t.Errorf("%q: %+v", out, r.Contents.Files)
@@ -136,20 +136,20 @@ func TestPack(t *testing.T) {
 		"no/where.zip":   func(err error) { mustNot(t, err) },
 		"x-1.0.0.tar.gz": func(err error) { must(t, err) },
 	} {
-		_, err := w.Pack(w.ctx, dir, filepath.Join(t.TempDir(), out), "")
+		_, err := w.Pack(w.ctx, dir, PackOptions{Out: filepath.Join(t.TempDir(), out)})
 		check(err)
 	}
-	_, err := w.Pack(w.ctx, dir, "", strings.ReplaceAll(thereName, "-", "/"))
+	_, err := w.Pack(w.ctx, dir, PackOptions{Platform: strings.ReplaceAll(thereName, "-", "/")})
 	as[*WrongPlatform](t, err)
-	_, err = w.Pack(w.ctx, filepath.Join(dir, "none"), "", "")
+	_, err = w.Pack(w.ctx, filepath.Join(dir, "none"), PackOptions{})
 	as[*NotFound](t, err)
-	_, err = w.Pack(w.ctx, here.archive(t), "", "")
+	_, err = w.Pack(w.ctx, here.archive(t), PackOptions{})
 	as[*Malformed](t, err)
-	_, err = w.Pack(w.ctx, sample{id: "x", version: "a/b"}.dir(t), "", "")
+	_, err = w.Pack(w.ctx, sample{id: "x", version: "a/b"}.dir(t), PackOptions{})
 	as[*Unnamable](t, err)
 	bad := here.dir(t)
 	must(t, os.Remove(filepath.Join(bad, "bin/tool")))
-	_, err = w.Pack(w.ctx, bad, filepath.Join(t.TempDir(), "x.zip"), "")
+	_, err = w.Pack(w.ctx, bad, PackOptions{Out: filepath.Join(t.TempDir(), "x.zip")})
 	as[*Malformed](t, err)
 	if names, _ := readNames(w.join(stagingDir)); len(names) > 0 {
 		t.Errorf("staging holds %q", names)

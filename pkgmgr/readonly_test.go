@@ -162,7 +162,7 @@ func TestReadOnlyDataDirectory(t *testing.T) {
 	if _, err := s.Check(s.ctx, one.dir(t)); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Pack(s.ctx, one.dir(t), filepath.Join(t.TempDir(), "x.zip"), ""); err != nil {
+	if _, err := s.Pack(s.ctx, one.dir(t), PackOptions{Out: filepath.Join(t.TempDir(), "x.zip")}); err != nil {
 		t.Error(err)
 	}
 	checks, err := s.Verify(s.ctx, nil, nil)

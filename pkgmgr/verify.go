@@ -32,9 +32,6 @@ const (
 	Absent   Verdict = "absent" // of an SBOM only: there is none to check
 )
 
-// sbomFile is where a package's SBOM stands.
-const sbomFile = "sbom.spdx.json"
-
 // Verification is what Verify found out about one package.
 type Verification struct {
 	ID, Version string

@@ -133,6 +133,19 @@ func (s *Session) Sign(ctx context.Context, r SignRequest) (*Signed, error) {
 	return answer.Signed, nil
 }
 
+// SBOM asks what an SPDX document says. The error is a *Refusal if it is none or breaks
+// a rule, else a *Broken.
+func (s *Session) SBOM(ctx context.Context, document []byte) (*SBOMFacts, error) {
+	answer, err := s.ask(ctx, Request{SBOM: &SBOMRequest{Document: document}})
+	if err != nil {
+		return nil, err
+	}
+	if answer.SBOM == nil || answer.SBOM.Document != digest.Of(document) {
+		return nil, s.breakOff("answered about something else", nil)
+	}
+	return answer.SBOM, nil
+}
+
 // NewKey asks for a new key pair. The error is as that of Bundle.
 func (s *Session) NewKey(ctx context.Context, r NewKeyRequest) (*KeyPair, error) {
 	return s.key(ctx, Request{NewKey: &r})

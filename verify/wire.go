@@ -31,6 +31,7 @@ type Request struct {
 	Sign   *SignRequest   `json:"sign,omitempty"`
 	NewKey *NewKeyRequest `json:"newKey,omitempty"`
 	Key    *KeyRequest    `json:"key,omitempty"`
+	SBOM   *SBOMRequest   `json:"sbom,omitempty"`
 }
 
 // A BundleRequest asks what a Sigstore bundle proves about an artifact.
@@ -92,11 +93,12 @@ type Signed struct {
 
 // A Response answers one request: its nonce, and either Error or what was asked.
 type Response struct {
-	Nonce  string   `json:"nonce"`
-	Error  *Refusal `json:"error,omitempty"`
-	Facts  *Facts   `json:"facts,omitempty"`
-	Signed *Signed  `json:"signed,omitempty"`
-	Key    *KeyPair `json:"key,omitempty"`
+	Nonce  string     `json:"nonce"`
+	Error  *Refusal   `json:"error,omitempty"`
+	Facts  *Facts     `json:"facts,omitempty"`
+	Signed *Signed    `json:"signed,omitempty"`
+	Key    *KeyPair   `json:"key,omitempty"`
+	SBOM   *SBOMFacts `json:"sbom,omitempty"`
 }
 
 // A Code says at which stage a worker refused.
@@ -114,6 +116,8 @@ const (
 	CodeSignature        Code = "bundle.signature"     // the signature is not over this artifact
 	CodeSubject          Code = "provenance.subject"   // the statement is about another artifact
 	CodeStatement        Code = "provenance.statement" // the statement cannot be read
+	CodeSBOMMalformed    Code = "sbom.malformed"       // not an SPDX document that this version reads
+	CodeSBOMInvalid      Code = "sbom.invalid"         // an SPDX document that breaks a rule of SPDX
 	CodeKeyMalformed     Code = "key.malformed"
 	CodeKeyPassphrase    Code = "key.passphrase"   // the passphrase is missing or wrong
 	CodeKeyAlgorithm     Code = "key.algorithm"    // neither ECDSA P-256 nor Ed25519

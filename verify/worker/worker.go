@@ -1,5 +1,5 @@
-// Package worker is the verify worker: it checks Sigstore bundles, makes them, and
-// reads keys, for the program switchyard, which starts it as switchyard-verify.
+// Package worker is the verify worker: it checks Sigstore bundles, makes them,
+// reads keys and SBOMs, for the program switchyard, which starts it as switchyard-verify.
 //
 // It reads requests as lines of JSON and answers each with one line, in order,
 // until the input ends. It reports facts that are bound to the digest and the nonce
@@ -92,7 +92,7 @@ func answer(line []byte) (out verify.Response) {
 
 func perform(r verify.Request) (out verify.Response) {
 	jobs := 0
-	for _, asked := range []bool{r.Bundle != nil, r.Sign != nil, r.NewKey != nil, r.Key != nil} {
+	for _, asked := range []bool{r.Bundle != nil, r.Sign != nil, r.NewKey != nil, r.Key != nil, r.SBOM != nil} {
 		if asked {
 			jobs++
 		}
@@ -109,6 +109,8 @@ func perform(r verify.Request) (out verify.Response) {
 		out.Key, err = newKey(*r.NewKey)
 	case r.Key != nil:
 		out.Key, err = readKey(*r.Key)
+	case r.SBOM != nil:
+		out.SBOM, err = readSBOM(r.SBOM.Document)
 	default:
 		err = refuse(verify.CodeRequestMalformed, "the request asks for nothing")
 	}

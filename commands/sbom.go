@@ -1,0 +1,66 @@
+package commands
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/urfave/cli/v2"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+)
+
+type sbomData struct {
+	ID       string         `json:"id" doc:"The plugin's id."`
+	Version  string         `json:"version" doc:"The package's version."`
+	Document jsontext.Value `json:"document" doc:"The SPDX 2.3 document."`
+}
+
+func sbomCommand(in *invocation) *cli.Command {
+	return &cli.Command{
+		ArgsUsage: "DIR|ARCHIVE",
+		Description: "Prints an SPDX 2.3 document of a package: its files with their digests, its name, version and purl, and the licences whose " +
+			"texts are in it. The document is dated SOURCE_DATE_EPOCH, else 1970-01-01, so that the same package gives the same bytes. " +
+			"`switchyard pack --sbom` puts it into the package.",
+		UsageText: "switchyard sbom my-plugin > my-plugin.spdx.json\nswitchyard sbom repo-facts-1.0.0.tar.zst",
+		Action: func(c *cli.Context) error {
+			source, err := in.oneArgument(c)
+			if err != nil {
+				return err
+			}
+			created, err := in.sourceDate()
+			if err != nil {
+				return err
+			}
+			var document []byte
+			var contents *pkgmgr.Contents
+			err = in.scratch(func(h *pkgmgr.Home) error {
+				document, contents, err = h.SBOM(in.context(), source, created)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			data := sbomData{contents.Manifest.ID, contents.Manifest.Version, jsontext.Value(document)}
+			in.show(data, func(p *page) { p.out.Write(document) })
+			return nil
+		},
+	}
+}
+
+// lastSourceDate is the last second of the year 9999, in seconds since 1970.
+const lastSourceDate = 253402300799
+
+// sourceDate is the time that everything bears which is made reproducibly.
+func (in *invocation) sourceDate() (time.Time, error) {
+	const name = "SOURCE_DATE_EPOCH"
+	text := in.getenv(name)
+	if text == "" {
+		return time.Unix(0, 0), nil
+	}
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seconds < 0 || seconds > lastSourceDate {
+		return time.Time{}, in.usage("%s: %q is no number of seconds since 1970", name, text)
+	}
+	return time.Unix(seconds, 0), nil
+}
