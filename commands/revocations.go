@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -8,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
-
+	"github.com/switchyard-plugins/switchyard/lockfile/textfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
@@ -92,15 +92,11 @@ func readList(path string) (*revlist.List, error) {
 // writeList replaces a list in one step. Signatures of what was there before are
 // removed: they are over other bytes.
 func writeList(path string, l *revlist.List) error {
-	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
-	if err != nil {
+	var text bytes.Buffer
+	if err := revlist.Write(&text, l, versionRanges); err != nil {
 		return err
 	}
-	defer f.Cleanup()
-	if err := revlist.Write(f, l, versionRanges); err != nil {
-		return err
-	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
+	if err := textfile.Write(path, text.Bytes()); err != nil {
 		return err
 	}
 	if err := os.Remove(path + pkgmgr.BundlesSuffix); !errors.Is(err, os.ErrNotExist) {

@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
 	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/lockfile/textfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/verify"
@@ -106,7 +106,7 @@ func (in *invocation) signList(file, keyFile string, secret passphrase) (*revoca
 	// A bundle is one line: JSON in which line feeds are only white space.
 	line := bytes.ReplaceAll(bytes.TrimSpace(signed.Bundle), []byte("\n"), nil)
 	text := append(append(before, line...), '\n')
-	if err := renameio.WriteFile(out, text, 0o644); err != nil {
+	if err := textfile.Write(out, text); err != nil {
 		return nil, err
 	}
 	return &revocationsSignData{file, sum, out, newSignerData(signed.Signer), bytes.Count(text, []byte("\n"))}, nil

@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
 	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/lockfile/textfile"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/verify"
 )
@@ -114,7 +114,7 @@ func (in *invocation) sign(archive, keyFile, out string, secret passphrase) (*si
 	if err != nil {
 		return nil, err
 	}
-	if err := renameio.WriteFile(out, append(signed.Bundle, '\n'), 0o644); err != nil {
+	if err := textfile.Write(out, append(signed.Bundle, '\n')); err != nil {
 		return nil, err
 	}
 	return &signData{sum, out, newSignerData(signed.Signer)}, nil

@@ -1,6 +1,7 @@
 package pkgmgr
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,8 +48,14 @@ func ConfigDir(getenv func(string) string) (string, error) {
 // ReadAssurance reads the user's policy, public keys and trusted root from the
 // configuration directory. What is not there is the default: the policy that lets
 // unsigned packages go by review, no key, the trusted root that is shipped. Start is
-// left to the caller. A file that others could write is refused.
+// left to the caller. A file that others could write, take away or put there is
+// refused: without a rule of the policy everything would pass it.
 func ReadAssurance(dir string) (*Assurance, error) {
+	for _, way := range []string{policy.FileName, trustedRootFile, filepath.Join(keysDir, "any")} {
+		if err := checkConfigWay(filepath.Join(dir, way)); err != nil {
+			return nil, err
+		}
+	}
 	a := &Assurance{Policy: policy.Default()}
 	path := filepath.Join(dir, policy.FileName)
 	switch text, err := readConfig(path, policy.MaxBytes); {
@@ -68,6 +75,9 @@ func ReadAssurance(dir string) (*Assurance, error) {
 		a.TrustedRoot = text
 	}
 	names, err := readNames(filepath.Join(dir, keysDir))
+	if err == nil && names == nil {
+		err = leadsNowhere(filepath.Join(dir, keysDir))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
@@ -98,6 +108,9 @@ func (e *Exposed) Error() string { return e.Path + " " + e.Reason }
 // readConfig reads a configuration file that only the user can change.
 func readConfig(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = cmp.Or(leadsNowhere(path), err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
@@ -120,4 +133,30 @@ func readConfig(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("configuration: %s has more than %d bytes", path, limit)
 	}
 	return text, nil
+}
+
+// leadsNowhere tells a link whose target is gone from nothing at all: the user meant
+// something to be there.
+func leadsNowhere(path string) error {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%s is a link that leads nowhere", path)
+	}
+	return nil
+}
+
+// checkConfigWay refuses a way to a configuration file on which somebody else could
+// put another one, or take it away.
+func checkConfigWay(path string) error {
+	abs, err := filepath.Abs(path)
+	if err == nil {
+		err = checkUserWay(abs)
+	}
+	var unsafe *UnsafeDirectory
+	switch {
+	case errors.As(err, &unsafe):
+		return &Exposed{unsafe.Path, unsafe.Reason}
+	case err != nil:
+		return fmt.Errorf("configuration: %w", err)
+	}
+	return nil
 }

@@ -96,6 +96,9 @@ func checkDataDir(path string) error {
 	return checkWay(abs, uid)
 }
 
+// checkUserWay is checkWay for what the user keeps elsewhere.
+func checkUserWay(path string) error { return checkWay(path, os.Geteuid()) }
+
 // maxLinks bounds the symbolic links on the way to the data directory.
 const maxLinks = 40
 

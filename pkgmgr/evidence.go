@@ -1,6 +1,7 @@
 package pkgmgr
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,9 +14,9 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json"
-	"github.com/google/renameio/v2"
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
+	"github.com/switchyard-plugins/switchyard/lockfile/textfile"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/verify"
 	"github.com/switchyard-plugins/switchyard/verify/policy"
@@ -388,6 +389,7 @@ func (h *Home) keepEvidence(e *Evidence) error {
 	}
 	kept := *e
 	kept.Proofs = slices.DeleteFunc(slices.Clone(e.Proofs), func(p Proof) bool { return p.Facts == nil })
+	kept.Proofs = append(kept.Proofs, h.keptBefore(&kept)...)
 	text, err := json.Marshal(kept)
 	if err != nil {
 		return err
@@ -395,10 +397,24 @@ func (h *Home) keepEvidence(e *Evidence) error {
 	if err := h.ensure(archivesDir); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(h.evidencePath(e.Archive), append(text, '\n'), 0o444); err != nil {
+	if err := textfile.Write(h.evidencePath(e.Archive), append(text, '\n')); err != nil {
 		return h.cannotWrite("store", err)
 	}
 	return nil
+}
+
+// keptBefore is what was kept of the same archive under the same trusted root, and is
+// not among e: a reinstall with another signature adds it. What cannot be read, or has
+// no place any more, is not taken over.
+func (h *Home) keptBefore(e *Evidence) []Proof {
+	old, err := h.Evidence(e.Archive)
+	if err != nil || old == nil || !bytes.Equal(old.TrustedRoot, e.TrustedRoot) {
+		return nil
+	}
+	more := slices.DeleteFunc(old.Proofs, func(p Proof) bool {
+		return slices.ContainsFunc(e.Proofs, func(q Proof) bool { return q.Kind == p.Kind && bytes.Equal(q.Document, p.Document) })
+	})
+	return more[:min(len(more), max(0, maxBundles-len(e.Proofs)))]
 }
 
 // maxEvidence bounds the file of keepEvidence, in bytes: its bundles in base64.
