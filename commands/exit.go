@@ -123,11 +123,11 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 	switch {
 	case errors.As(err, &revoked):
 		f.exit, f.code, f.message = exitRevoked, "revoked", revoked.Error()
-		f.hint = in.revokedHint(revoked)
 		if revoked.Denial.List != nil {
 			in.listedFailure(revoked, f)
 			break
 		}
+		f.hint = in.revokedHint(revoked)
 		causes := []string{
 			"you or an administrator of this machine revoked it; no trust, pin or lock overrides that",
 			"lift the revocation only if its reason is known to be gone: " + in.next("unrevoke", revoked.Denial.Subject()),

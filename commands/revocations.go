@@ -107,9 +107,10 @@ func writeList(path string, l *revlist.List) error {
 
 type listRefusedDetails struct {
 	Issuer string        `json:"issuer"`
+	Fault  revlist.Code  `json:"fault,omitzero"`
 	Reason string        `json:"reason"`
 	Root   digest.Digest `json:"root,omitzero"`
-	Causes []string      `json:"causes"`
+	Causes []string      `json:"causes,omitzero"`
 }
 
 // classifyLists knows what can be wrong with revocation lists.
@@ -124,7 +125,7 @@ func (in *invocation) classifyLists(err error, f *failure) bool {
 	case errors.As(err, &refused):
 		f.exit, f.code, f.message = exitEvidence, refused.Code, refused.Error()
 		causes := listCauses(refused.Code)
-		f.details = listRefusedDetails{refused.Issuer, refused.Reason, refused.Root, causes}
+		f.details = listRefusedDetails{refused.Issuer, refused.Fault, refused.Reason, refused.Root, causes}
 		f.block = &block{title: "REVOCATION LIST REFUSED", causes: causes, facts: [][2]string{{"issuer", refused.Issuer}, {"reason", refused.Reason}}}
 		f.hint = in.next("revocations", "list")
 		switch {
@@ -139,9 +140,10 @@ func (in *invocation) classifyLists(err error, f *failure) bool {
 	case errors.As(err, &stale):
 		f.exit, f.code, f.hint = exitEvidence, "policy.list_stale", in.next("revocations", "list")
 	case errors.As(err, &fault):
-		f.exit, f.code = exitIntegrity, string(fault.Code)
+		f.exit, f.code = exitIntegrity, pkgmgr.ListCode(fault.Code)
+		f.details = listRefusedDetails{Fault: fault.Code, Reason: fault.Error()}
 		if fault.Offset < 0 { // not of bytes: of what was asked for
-			f.exit, f.hint = exitUsage, in.next("help", in.commandName())
+			f.exit, f.code, f.hint, f.details = exitUsage, "usage", in.next("help", in.commandName()), nil
 		}
 	default:
 		return false

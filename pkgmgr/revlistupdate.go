@@ -40,6 +40,7 @@ const EventLists = "revocations.update"
 type ListRefused struct {
 	Issuer string // "" where that is not known
 	Code   string
+	Fault  revlist.Code // of an unreadable document: which rule it breaks; else ""
 	Reason string
 	Root   digest.Digest // of the root that came with the list, "" where none did
 	Err    error         // what package revlist or the verify worker said; may be nil
@@ -54,6 +55,33 @@ func (e *ListRefused) Error() string {
 
 func (e *ListRefused) Unwrap() error { return e.Err }
 
+// ListCode is the code of a refusal for a code of package revlist. Documents that
+// break a rule of their format have one code; which rule it is, is the fault.
+func ListCode(fault revlist.Code) (code string) {
+	switch fault {
+	case revlist.WrongIssuer.Code():
+		code = "list.wrong_issuer"
+	case revlist.Rollback.Code():
+		code = "list.rollback"
+	case revlist.Equivocation.Code():
+		code = "list.equivocation"
+	case revlist.Future.Code():
+		code = "list.future"
+	case revlist.RootExpired:
+		code = "root.expired"
+	case revlist.RootWrongIssuer:
+		code = "root.wrong_issuer"
+	case revlist.RootVersion:
+		code = "root.version"
+	default:
+		code = "list.unreadable"
+		if strings.HasPrefix(string(fault), "root.") {
+			code = "root.unreadable"
+		}
+	}
+	return code
+}
+
 // refusedList gives what package revlist found wrong its code.
 func refusedList(issuer string, err error) error {
 	var (
@@ -63,9 +91,9 @@ func refusedList(issuer string, err error) error {
 	)
 	switch {
 	case errors.As(err, &fault):
-		return &ListRefused{Issuer: issuer, Code: string(fault.Code), Reason: fault.Error(), Err: err}
+		return &ListRefused{Issuer: issuer, Code: ListCode(fault.Code), Fault: fault.Code, Reason: fault.Error(), Err: err}
 	case errors.As(err, &root):
-		return &ListRefused{Issuer: issuer, Code: string(root.Code), Reason: root.Error(), Err: err}
+		return &ListRefused{Issuer: issuer, Code: ListCode(root.Code), Reason: root.Error(), Err: err}
 	case errors.As(err, &few) && few.Role == "list":
 		return &ListRefused{Issuer: issuer, Code: CodeListSigners, Reason: few.Error(), Err: err}
 	case errors.As(err, &few):
@@ -379,7 +407,7 @@ func (h *Home) acceptRoot(o *listOffer, first digest.Digest, out *ListUpdate) (k
 
 func (o *listOffer) current(issuer string, root *revlist.Root, h *Home) error {
 	if root.Issuer != issuer {
-		return &ListRefused{Issuer: issuer, Code: string(revlist.RootWrongIssuer), Root: o.rootDigest, Reason: "the root beside it is of " + root.Issuer}
+		return &ListRefused{Issuer: issuer, Code: ListCode(revlist.RootWrongIssuer), Root: o.rootDigest, Reason: "the root beside it is of " + root.Issuer}
 	}
 	return refusedList(issuer, root.Current(h.now()))
 }
@@ -391,7 +419,7 @@ func (h *Home) acceptList(o *listOffer, seen revlist.State, out *ListUpdate) err
 	}
 	out.Verdict = revlist.Judge(seen, &o.list, h.now())
 	if !out.Verdict.Adoptable() {
-		return &ListRefused{Issuer: o.list.Issuer, Code: string(out.Verdict.Code()), Reason: out.Verdict.Message, Root: o.rootDigest}
+		return &ListRefused{Issuer: o.list.Issuer, Code: ListCode(out.Verdict.Code()), Reason: out.Verdict.Message, Root: o.rootDigest}
 	}
 	out.Unchanged = seen.Digest == o.list.Digest
 	return nil
