@@ -322,16 +322,12 @@ func TestDocumentsNameRealVariables(t *testing.T) {
 	}
 }
 
-// TestSecurityModelNamesRealTests holds every line of the security model's table to
-// tests that exist.
-func TestSecurityModelNamesRealTests(t *testing.T) {
-	text, err := os.ReadFile("docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestThreatsNameRealTests holds every line of the tables of threats to tests that
+// exist.
+func TestThreatsNameRealTests(t *testing.T) {
 	exists := make(map[string]bool)
 	defined := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
-	err = filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(p, "_test.go") {
 			return err
 		}
@@ -344,24 +340,30 @@ func TestSecurityModelNamesRealTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := 0
-	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(strings.TrimSpace(line), " | ")
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasPrefix(line, "| attacker") {
-			continue
+	for doc, atLeast := range map[string]int{"docs/security.md": 10, "docs/supply-chain.md": 20} {
+		text, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
 		}
-		lines++
-		named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)`").FindAllStringSubmatch(cells[len(cells)-1], -1)
-		if len(named) == 0 {
-			t.Errorf("docs/security.md names no test for: %s", cells[0])
-		}
-		for _, m := range named {
-			if !exists[m[1]] {
-				t.Errorf("docs/security.md names %s, which does not exist", m[1])
+		lines := 0
+		for line := range strings.Lines(string(text)) {
+			cells := strings.Split(strings.TrimSpace(line), " | ")
+			if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasPrefix(line, "| attack") {
+				continue
+			}
+			lines++
+			named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)`").FindAllStringSubmatch(cells[len(cells)-1], -1)
+			if len(named) == 0 {
+				t.Errorf("%s names no test for: %s", doc, cells[0])
+			}
+			for _, m := range named {
+				if !exists[m[1]] {
+					t.Errorf("%s names %s, which does not exist", doc, m[1])
+				}
 			}
 		}
-	}
-	if lines < 10 {
-		t.Errorf("only %d lines found in the table", lines)
+		if lines < atLeast {
+			t.Errorf("only %d lines found in the table of %s", lines, doc)
+		}
 	}
 }
