@@ -51,6 +51,12 @@ func (in *invocation) classifyPolicy(err error, f *failure) bool {
 			"the package was signed by somebody else, or changed after it was signed",
 			"the publisher changed its key or identity: confirm that with the publisher, then change the policy",
 		}}
+		if failed[0].Rule == "sbom" || failed[0].Rule == "licence" {
+			b.causes = []string{
+				"the SBOM was written for other files, or files were changed after it was written",
+				"whoever made the package states its licences, or its files, otherwise than the policy asks",
+			}
+		}
 		for _, one := range failed {
 			b.facts = append(b.facts, [2]string{one.Rule, one.Why})
 			if one.Want != "" {

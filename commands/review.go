@@ -38,6 +38,10 @@ type reviewData struct {
 	Signers             []signerData  `json:"signers" doc:"Who signed, as the bundles prove it, whether the policy names them or not."`
 	Policy              []ruleData    `json:"policy" doc:"The rules of the policy that keep the package from being trusted, or warn."`
 	SBOM                string        `json:"sbom" doc:"The path of an SBOM in the package, empty where there is none."`
+	SBOMVerdict         string        `json:"sbomVerdict" doc:"What came of comparing it with the package's files." enum:"verified|absent|skipped|failed"`
+	SBOMProblems        []string      `json:"sbomProblems" doc:"Why it is refused or was not checked, or what a valid one leaves open."`
+	Components          []component   `json:"components" doc:"What the SBOM says that the package is made of."`
+	StatedLicences      []string      `json:"statedLicences" doc:"Every licence expression in the SBOM."`
 	Licences            []string      `json:"licences" doc:"Files that look like licences."`
 	Network             string        `json:"network" doc:"What is known about network use."`
 	DataClasses         string        `json:"dataClasses" doc:"What is known about the data it handles."`
@@ -155,9 +159,15 @@ func (in *invocation) newReviewData(subject string, r *pkgmgr.Review) reviewData
 		Manifest: r.ManifestDigest, Archive: r.Archive, Protocol: m.ProtocolVersion,
 		Arguments: append([]string{m.Executable}, m.Arguments...), ExecutableKind: r.ExecutableKind,
 		Capabilities: words(m.Capabilities), Files: r.Files, Bytes: r.Bytes, OtherExecutables: r.ScriptsAndPrograms,
-		Signature: r.Signature, Signers: newSigners(r.Signers), Policy: newRuleData(append(r.Policy.Failed(), r.Policy.Warned()...)), SBOM: r.SBOM, Licences: r.LicenceFiles, Network: networkUnknown, DataClasses: classesUnknown,
+		Signature: r.Signature, Signers: newSigners(r.Signers), Policy: newRuleData(append(r.Policy.Failed(), r.Policy.Warned()...)), SBOM: r.SBOM, SBOMVerdict: string(r.SBOMCheck.Verdict()), SBOMProblems: r.SBOMCheck.Problems(), Licences: r.LicenceFiles, Network: networkUnknown, DataClasses: classesUnknown,
 		Boundary: pkgmgr.Boundary, Source: r.Source, InstalledAt: r.InstalledAt, Where: r.Where,
 		Next: in.afterReview(subject, r),
+	}
+	if c := r.SBOMCheck; c.Verdict() == pkgmgr.Verified {
+		for _, one := range c.Facts.Components {
+			d.Components = append(d.Components, component(one))
+		}
+		d.StatedLicences = c.Facts.Licences
 	}
 	granted := words(r.Granted)
 	for _, s := range m.RequestedScopes {
@@ -272,11 +282,7 @@ func (p *page) review(d reviewData) {
 	for _, r := range d.Policy {
 		p.field("policy", "%s: %s", r.Rule, r.Why)
 	}
-	sbom := d.SBOM
-	if sbom == "" {
-		sbom = "none in the package"
-	}
-	p.field("SBOM", "%s", sbom)
+	p.sbom(d)
 	p.field("licences", "%s", orNone(d.Licences))
 	p.field("network", "%s", d.Network)
 	p.field("data classes", "%s", d.DataClasses)

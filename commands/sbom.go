@@ -2,11 +2,13 @@ package commands
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/urfave/cli/v2"
 
+	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 )
 
@@ -63,4 +65,52 @@ func (in *invocation) sourceDate() (time.Time, error) {
 		return time.Time{}, in.usage("%s: %q is no number of seconds since 1970", name, text)
 	}
 	return time.Unix(seconds, 0), nil
+}
+
+// A component is what an SBOM says of one part of a package.
+type component struct {
+	Name      string `json:"name" doc:"The component's name."`
+	Version   string `json:"version" doc:"Its version, empty where none is stated."`
+	Declared  string `json:"declared" doc:"The licence that its authors declare, empty where none is stated."`
+	Concluded string `json:"concluded" doc:"The licence that the SBOM's author concludes, empty where none is stated."`
+}
+
+// licence is the one that was found out, else the one that is declared.
+func (c component) licence() string {
+	for _, l := range []string{c.Concluded, c.Declared} {
+		if l != "" && l != "NOASSERTION" && l != "NONE" {
+			return l
+		}
+	}
+	return "no licence stated"
+}
+
+// sbom shows what a review found out from the SBOM.
+func (p *page) sbom(d reviewData) {
+	if d.SBOM == "" {
+		p.field("SBOM", "none in the package")
+		return
+	}
+	p.field("SBOM", "%s, %s", d.SBOM, p.style.Mark(sbomMark(d.SBOMVerdict), d.SBOMVerdict))
+	for _, problem := range d.SBOMProblems {
+		p.field("", "%s", problem)
+	}
+	const most = 20
+	for i, c := range d.Components {
+		if i == most {
+			p.field("", "and %s (--json lists all)", count(len(d.Components)-most, "more component"))
+			break
+		}
+		p.field("component", "%s: %s", strings.TrimSpace(c.Name+" "+c.Version), c.licence())
+	}
+}
+
+func sbomMark(verdict string) render.Mark {
+	switch pkgmgr.Verdict(verdict) {
+	case pkgmgr.Verified:
+		return render.Good
+	case pkgmgr.Failed:
+		return render.Bad
+	}
+	return render.Warn
 }

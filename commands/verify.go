@@ -27,9 +27,9 @@ type verifiedData struct {
 	Digests    string        `json:"digests" doc:"Of the files, against what was recorded." enum:"verified|unsigned|skipped|failed"`
 	Signature  string        `json:"signature" doc:"Of the archive." enum:"verified|unsigned|skipped|failed"`
 	Revocation string        `json:"revocation" doc:"Against the local revocations." enum:"verified|unsigned|skipped|failed"`
-	SBOM       string        `json:"sbom" doc:"The package's SBOM: absent, or skipped because this version checks none." enum:"absent|skipped"`
+	SBOM       string        `json:"sbom" doc:"Of the package's SBOM, against its files." enum:"verified|absent|skipped|failed"`
 	Signers    []signerData  `json:"signers" doc:"Who signed, as the bundles prove it, whether the policy names them or not."`
-	Reason     string        `json:"reason" doc:"Why a check was skipped or failed, else empty."`
+	Reason     string        `json:"reason" doc:"Why a check was skipped or failed, and what the SBOM leaves open; else empty."`
 }
 
 func verifyCommand(in *invocation) *cli.Command {
@@ -42,7 +42,7 @@ func verifyCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		ArgsUsage: "[NAME[@VERSION]...|ARCHIVE]",
 		Description: "Hashes packages again, all installed ones or those that are named, and says of each whether its digests are the recorded " +
-			"ones, whether it is signed, whether it is revoked, and whether it has an SBOM, which this version does not check. An archive is " +
+			"ones, whether it is signed, whether it is revoked, and whether its SBOM, where it has one, is true of its files. An archive is " +
 			"read against the rules of packages. A check that was not made is counted as skipped, never as passed.",
 		UsageText: "switchyard verify\nswitchyard verify repo-facts --strict\nswitchyard verify repo-facts.zip --sha256 9f86d081884c7d65…",
 		Flags: flags{

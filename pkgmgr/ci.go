@@ -124,11 +124,11 @@ func (h *Home) installLocked(ctx context.Context, lock *Lock, e lockfile.Plugin,
 			return nil, err
 		}
 		if in.Archive == want.Archive {
-			evidence, err := h.provedAgain(ctx, in.Archive)
+			evidence, sbom, err := h.provedInstalled(ctx, *in)
 			if err != nil {
 				return nil, err
 			}
-			if _, err := h.accepted(*in, evidence, o.Expect); err != nil {
+			if _, err := h.accepted(*in, evidence, sbom, o.Expect); err != nil {
 				return nil, err
 			}
 			return &Installed{Install: *in, Unchanged: true}, nil

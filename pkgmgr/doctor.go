@@ -78,7 +78,7 @@ func Diagnose(ctx context.Context, path string) []Finding {
 // installed or removed at that moment: errGone for the latter.
 func (h *Home) diagnosePackage(ctx context.Context, t target) error {
 	look := func() error {
-		if _, err := h.compareDigests(ctx, t); err != nil {
+		if _, _, err := h.compareDigests(ctx, t); err != nil {
 			return err
 		}
 		return t.checkSealed()

@@ -30,9 +30,11 @@ const (
 	maxBundles       = 16 // beside one archive
 )
 
-// A Prover says what Sigstore bundles prove; a session of the verify worker does.
+// A Prover says what Sigstore bundles prove and what SPDX documents say; a session of
+// the verify worker does.
 type Prover interface {
 	Bundle(context.Context, verify.BundleRequest) (*verify.Facts, error)
+	SBOM(ctx context.Context, document []byte) (*verify.SBOMFacts, error)
 	Close()
 }
 
@@ -286,6 +288,7 @@ type judged struct {
 	platform    string
 	archive     digest.Digest
 	evidence    *Evidence
+	sbom        *SBOMCheck
 	locked      *policy.Locked
 	floors      []lockfile.Floor
 }
@@ -316,24 +319,28 @@ func (h *Home) judge(j judged) (policy.Report, error) {
 	return policy.Evaluate(rules, policy.Input{
 		Operation: j.operation, ID: j.id, Version: j.version, Platform: j.platform, Archive: j.archive,
 		Facts: j.evidence.Facts(), Refused: j.evidence.refused(),
-		// This version checks no SBOM: one that is required is missing.
-		SBOM: policy.SBOM{State: policy.SBOMAbsent},
-		Lock: j.locked, Lists: lists, Now: h.now(),
+		SBOM: j.sbom.forPolicy(), Lock: j.locked, Lists: lists, Now: h.now(),
 	}), nil
 }
 
 // vouched refuses to have a package trusted that the user's policy does not accept:
-// what is kept of its archive is proved again.
-func (h *Home) vouched(ctx context.Context, c *Contents, archive digest.Digest) error {
+// what is kept of its archive is proved again, and its SBOM compared with its files.
+func (h *Home) vouched(ctx context.Context, c *Contents, where string, archive digest.Digest) error {
 	if h.assure == nil {
 		return nil
 	}
-	evidence, err := h.provedAgain(ctx, archive)
+	prove := &proving{home: h}
+	defer prove.close()
+	evidence, err := prove.again(ctx, archive)
+	if err != nil {
+		return err
+	}
+	sbom, err := prove.sbom(ctx, where, c.Files)
 	if err != nil {
 		return err
 	}
 	report, err := h.judge(judged{operation: policy.Trust, id: c.Manifest.ID, version: c.Manifest.Version, platform: c.Head.Platform,
-		archive: archive, evidence: evidence})
+		archive: archive, evidence: evidence, sbom: sbom})
 	if err != nil {
 		return err
 	}

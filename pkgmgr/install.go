@@ -100,10 +100,15 @@ func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*I
 	if err != nil {
 		return nil, err
 	}
-	report, err := h.accepted(rec, evidence, o.Expect)
+	sbom, err := s.sbom(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	report, err := h.accepted(rec, evidence, sbom, o.Expect)
+	if err != nil {
+		return nil, err
+	}
+	sbom.tell(h.on, label(rec.ID, rec.Version))
 	h.on.stage("installing " + rec.ID + " " + rec.Version)
 	done, err := h.commit(ctx, s, rec, o)
 	if err == nil {
@@ -117,8 +122,8 @@ func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*I
 
 // accepted judges a package that is to be installed. The error is a *policy.Refusal
 // for one that the policy does not accept, a *Revoked for one whose signer is revoked.
-func (h *Home) accepted(rec state.Install, evidence *Evidence, expect *Expectation) (policy.Report, error) {
-	j := judged{operation: policy.Install, id: rec.ID, version: rec.Version, platform: rec.Platform, archive: rec.Archive, evidence: evidence}
+func (h *Home) accepted(rec state.Install, evidence *Evidence, sbom *SBOMCheck, expect *Expectation) (policy.Report, error) {
+	j := judged{operation: policy.Install, id: rec.ID, version: rec.Version, platform: rec.Platform, archive: rec.Archive, evidence: evidence, sbom: sbom}
 	if expect != nil && expect.Evidence != nil {
 		j.operation, j.locked, j.floors = policy.CI, expect.Evidence, expect.Floors
 	}

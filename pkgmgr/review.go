@@ -45,6 +45,7 @@ type Review struct {
 	Platform            string          // "os/arch", lockfile.Any for a script, "" when it cannot be told
 	LicenceFiles        []string        // paths of files that look like licences
 	SBOM                string          // path of an SBOM in the package, or ""
+	SBOMCheck           *SBOMCheck      // what came of comparing it with the files; nil without one
 	Signature           string          // what is known about signatures
 	Signers             []verify.Signer // who signed, whether the policy names them or not
 	Policy              policy.Report   // how it stands for being trusted
@@ -92,6 +93,7 @@ func (h *Home) Review(ctx context.Context, ref Ref, lock *Lock) (*Review, error)
 	}
 	prove := &proving{home: h}
 	defer prove.close()
+	r.SBOMCheck = orUnchecked(prove.sbom(ctx, where, c.Files))
 	evidence, err := prove.again(ctx, r.Archive)
 	if err := h.reviewEvidence(r, evidence, err); err != nil {
 		return nil, err
@@ -113,6 +115,7 @@ func (h *Home) ReviewArchive(ctx context.Context, source string) (*Review, error
 	}
 	r := newReview(c, source)
 	r.Archive = s.archive
+	r.SBOMCheck = orUnchecked(s.sbom(ctx, c))
 	evidence, err := s.evidence()
 	if err := h.reviewEvidence(r, evidence, err); err != nil {
 		return nil, err
@@ -147,7 +150,7 @@ func (h *Home) reviewEvidence(r *Review, evidence *Evidence, err error) error {
 	}
 	r.Signers = evidence.signers()
 	r.Policy, err = h.judge(judged{operation: policy.Trust, id: r.Manifest.ID, version: r.Manifest.Version, platform: r.Platform,
-		archive: r.Archive, evidence: evidence})
+		archive: r.Archive, evidence: evidence, sbom: r.SBOMCheck})
 	if err != nil || evidence == nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type staged struct {
 	source  string        // where it came from, for messages and the record
 	archive digest.Digest // "" for a directory source
 	tree    *archive.Tree
+	prove   *proving    // by whom everything about it is proved
 	proof   chan proved // what the bundles beside the archive prove; nil where nobody asks
 	stop    func()      // ends the proof; nil without one
 }
@@ -33,6 +34,7 @@ func (s *staged) discard() {
 	if s.stop != nil {
 		s.stop()
 	}
+	s.prove.close()
 	s.stage.discard()
 }
 
@@ -88,7 +90,7 @@ func (h *Home) fill(ctx context.Context, open func() (*stage, error), source str
 	if err != nil {
 		return nil, err
 	}
-	s := &staged{stage: st, source: source}
+	s := &staged{stage: st, source: source, prove: &proving{home: h}}
 	defer func() {
 		if err != nil {
 			s.discard()
@@ -158,11 +160,9 @@ func (h *Home) beginProof(ctx context.Context, s *staged) error {
 	s.stop = sync.OnceFunc(func() { cancel(); <-gone })
 	go func() {
 		defer close(gone)
-		p := &proving{home: h}
-		defer p.close()
 		// A pure Ed25519 signature is checked over the bytes: of the copy, which nobody
 		// else changes.
-		evidence, err := p.bundles(ctx, s.archive, s.join("archive"), bundles)
+		evidence, err := s.prove.bundles(ctx, s.archive, s.join("archive"), bundles)
 		s.proof <- proved{evidence, err}
 	}()
 	return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -41,8 +40,8 @@ type Verification struct {
 	Digests     Verdict // of the files against what was recorded
 	Signature   Verdict
 	Revocation  Verdict         // against the local denials
-	SBOM        Verdict         // absent, or skipped: this version does not check SBOMs
-	Reason      string          // why checks were skipped, all of them
+	SBOM        Verdict         // of the package's SBOM against its files
+	Reason      string          // why checks were skipped, all of them, and what the SBOM leaves open
 	Err         error           // why it failed
 	Signers     []verify.Signer // who signed, as proved now; whom the policy names or not
 	Evidence    []verify.Kind   // the kinds of evidence that were proved
@@ -210,11 +209,19 @@ func (v *Verification) skip(why string) {
 	v.Reason += why
 }
 
-// judgeSBOM says of a package whose files are known whether there is an SBOM.
-func (v *Verification) judgeSBOM(present bool) {
-	if v.SBOM = Absent; present {
-		v.SBOM = Skipped
-		v.skip(sbomFile + " is there, and this version does not check SBOMs")
+// judgeSBOM takes over what came of the SBOM of a package whose files are known. That a
+// failed one fails the package is for the policy to say.
+func (v *Verification) judgeSBOM(c *SBOMCheck, err error) {
+	if err != nil {
+		v.fail(&v.SBOM, err)
+		return
+	}
+	v.SBOM = c.Verdict()
+	for _, problem := range c.Problems() {
+		if v.SBOM == Verified {
+			problem = "SBOM: " + problem
+		}
+		v.skip(problem)
 	}
 }
 
@@ -229,6 +236,7 @@ func (v *Verification) judgeDenials(h *Home, s subject) {
 func (h *Home) verifyOne(ctx context.Context, t target, prove *proving) Verification {
 	v := unchecked(t.path)
 	v.ID, v.Version, v.Package = t.ref.ID, t.subject.Version, t.want
+	var files []digest.File
 	if t.want == "" {
 		c, err := readTree(ctx, t.path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -240,20 +248,27 @@ func (h *Home) verifyOne(ctx context.Context, t target, prove *proving) Verifica
 			return v
 		}
 		v.ID, v.Version, v.Package, t.subject = c.Manifest.ID, c.Manifest.Version, c.Package, c.subject()
+		files = c.Files
 		v.skip("it was put there by hand and never reviewed: there is no recorded digest")
-	} else if err := h.verifyDigests(ctx, t); errors.Is(err, errGone) {
+	} else if found, err := h.verifyDigests(ctx, t); errors.Is(err, errGone) {
 		v.skip(err.Error())
 		return v
 	} else if err != nil {
 		v.fail(&v.Digests, err)
 	} else {
 		v.Digests, v.Verdict = Verified, Unsigned
+		files = found
 	}
-	v.judgeSBOM(exists(filepath.Join(t.path, sbomFile)))
+	var sbom *SBOMCheck
+	if files != nil {
+		var err error
+		sbom, err = prove.sbom(ctx, t.path, files)
+		v.judgeSBOM(sbom, err)
+	}
 	v.judgeDenials(h, t.subject)
 	evidence, err := prove.again(ctx, t.subject.Archive)
 	v.judgeEvidence(h, judged{operation: policy.Install, id: v.ID, version: v.Version, platform: t.platform,
-		archive: t.subject.Archive, evidence: evidence}, err)
+		archive: t.subject.Archive, evidence: evidence, sbom: sbom}, err)
 	return v
 }
 
@@ -272,13 +287,20 @@ func (v *Verification) judgeEvidence(h *Home, j judged, err error) {
 	v.Signers = j.evidence.signers()
 	v.Evidence = j.evidence.Kinds()
 	report, err := h.judge(j)
-	if err == nil {
-		err = report.Err()
-	}
 	switch {
 	case err != nil:
 		v.fail(&v.Signature, err)
-	case report.Verdict == policy.Signed:
+		return
+	case !report.Accepted():
+		check := &v.Signature
+		if !slices.ContainsFunc(report.Failed(), func(r policy.Result) bool { return r.Rule != "sbom" && r.Rule != "licence" }) {
+			check = new(Verdict) // the signature is as good as ever, and the SBOM's verdict stands
+		}
+		v.fail(check, report.Err())
+	}
+	switch {
+	case v.Signature == Failed:
+	case len(report.Signers) > 0:
 		v.Signature = Verified
 		if v.Verdict == Unsigned {
 			v.Verdict = Verified
@@ -296,35 +318,35 @@ var errGone = errors.New("it was removed meanwhile")
 
 // verifyDigests is compareDigests and checkSealed, once more where an install got in
 // between, and records a change.
-func (h *Home) verifyDigests(ctx context.Context, t target) error {
+func (h *Home) verifyDigests(ctx context.Context, t target) ([]digest.File, error) {
 	for try := 1; ; try++ {
-		sealed, differs := h.compareDigests(ctx, t)
+		files, sealed, differs := h.compareDigests(ctx, t)
 		var found digest.Digest
 		var fault error
 		var mismatch *Integrity
 		switch {
 		case differs == nil && sealed:
-			return nil
+			return files, nil
 		case differs == nil:
 			if differs = t.checkSealed(); differs == nil {
-				return nil
+				return files, nil
 			}
 			found, fault = t.want, differs
 		case errors.As(differs, &mismatch):
 			found = mismatch.Found
 		default:
-			return differs
+			return nil, differs
 		}
 		if try == rehashTries {
-			return differs
+			return nil, differs
 		}
 		sel := &selection{ref: Ref{ID: t.subject.ID, Version: t.subject.Version}, path: t.path, recorded: t.want, dirName: t.dir}
 		var superseded *Superseded
 		if err := h.changed(ctx, sel, found, fault); !errors.As(err, &superseded) {
-			return differs // the verdict says so, whether it could be recorded or not
+			return nil, differs // the verdict says so, whether it could be recorded or not
 		}
 		if err := h.refresh(ctx, &t); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -367,9 +389,9 @@ func (h *Home) refresh(ctx context.Context, t *target) error {
 }
 
 // compareDigests hashes the store's tree and makes sure that the default directory
-// is the same one. sealed says that it saw, in passing, that nobody else can write to
-// either.
-func (h *Home) compareDigests(ctx context.Context, t target) (sealed bool, _ error) {
+// is the same one. It returns the store's files; sealed says that it saw, in passing,
+// that nobody else can write to either.
+func (h *Home) compareDigests(ctx context.Context, t target) (files []digest.File, sealed bool, _ error) {
 	where := t.path
 	found, files, err := hashFiles(ctx, t.path, archive.HashDirAlone)
 	if err == nil && found == t.want && t.mirror != "" && t.mirror != t.path {
@@ -380,16 +402,16 @@ func (h *Home) compareDigests(ctx context.Context, t target) (sealed bool, _ err
 		}
 	}
 	if err == nil && found == t.want {
-		return sealed, nil
+		return files, sealed, nil
 	}
 	causes := []string{"files were changed after the install", "the disk is failing"}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		causes = []string{"the directory was removed by hand"}
 	case err != nil && !isFault(err):
-		return false, err
+		return nil, false, err
 	}
-	return false, errors.Join(&Integrity{What: "package digest", Expected: t.want, Found: found, Where: where, Causes: causes}, err)
+	return nil, false, errors.Join(&Integrity{What: "package digest", Expected: t.want, Found: found, Where: where, Causes: causes}, err)
 }
 
 // VerifyArchive checks an archive on its own: its digest where one is wanted, every
@@ -405,11 +427,12 @@ func (h *Home) VerifyArchive(ctx context.Context, source string, want digest.Dig
 			v.Digests, v.Verdict = Verified, Unsigned
 			subject := c.subject()
 			subject.Archive = s.archive
-			v.judgeSBOM(exists(filepath.Join(s.join("tree"), sbomFile)))
+			sbom, err := s.sbom(ctx, c)
+			v.judgeSBOM(sbom, err)
 			v.judgeDenials(h, subject)
 			evidence, err := s.evidence()
 			v.judgeEvidence(h, judged{operation: policy.Install, id: v.ID, version: v.Version, platform: c.Head.Platform,
-				archive: s.archive, evidence: evidence}, err)
+				archive: s.archive, evidence: evidence, sbom: sbom}, err)
 			return v, nil
 		}
 	}

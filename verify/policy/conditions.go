@@ -29,6 +29,10 @@ func (e *evaluation) sbom() Result {
 			return r.notApplicable("none", "no SBOM is required")
 		}
 		return r.failed(CodeSBOM, "none", "an SBOM is required and there is none")
+	case SBOMUnchecked:
+		if e.SBOM == Allowed {
+			return r.warned("not checked", "there is an SBOM, and nobody could check it; none is required")
+		}
 	}
 	found := "not checked"
 	if len(problems) > 0 {

@@ -53,9 +53,10 @@ type SBOMState uint8
 
 // The states of an SBOM.
 const (
-	SBOMFailed  SBOMState = iota // not valid, not true of the files, or not checked
-	SBOMAbsent                   // the package has none
-	SBOMPresent                  // valid and true of the files that it lists
+	SBOMFailed    SBOMState = iota // not valid, not true of the files, or not checked
+	SBOMAbsent                     // the package has none
+	SBOMPresent                    // valid and true of the files that it lists
+	SBOMUnchecked                  // there is one, and nobody could check it
 )
 
 // Locked is what the lock recorded about the evidence of a package. Empty, it says
