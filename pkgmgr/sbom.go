@@ -49,7 +49,7 @@ func (c *SBOMCheck) Problems() []string {
 	case Verified:
 		problems := slices.Clone(c.Facts.Problems)
 		if len(c.Unlisted) > 0 {
-			problems = append(problems, "it does not list "+some(c.Unlisted))
+			problems = append(problems, "it does not list "+firstOf(c.Unlisted))
 		}
 		return problems
 	}
@@ -70,8 +70,8 @@ func (c *SBOMCheck) forPolicy() policy.SBOM {
 	return s
 }
 
-// some names the first of many.
-func some(names []string) string {
+// firstOf names the first of many.
+func firstOf(names []string) string {
 	const most = 10
 	text := strings.Join(names[:min(len(names), most)], ", ")
 	if len(names) > most {

@@ -210,6 +210,9 @@ func TestRules(t *testing.T) {
 		{"required and there", change(Default(), func(p *Policy) { p.SBOM = Required }), present("MIT"), "sbom", Passed, "", Reviewed},
 		{"wrong, though only allowed", Default(), input(unsigned(), func(in *Input) { in.SBOM = SBOM{State: SBOMFailed, Problems: []string{"x: another checksum"}} }),
 			"sbom", Failed, CodeSBOM, RefusedByPolicy},
+		{"not checked", Default(), input(unsigned(), func(in *Input) { in.SBOM = SBOM{State: SBOMUnchecked} }), "sbom", Warned, "", Reviewed},
+		{"required and not checked", change(Default(), func(p *Policy) { p.SBOM = Required }), input(unsigned(), func(in *Input) { in.SBOM = SBOM{State: SBOMUnchecked} }),
+			"sbom", Failed, CodeSBOM, RefusedByPolicy},
 		{"not said", Default(), input(unsigned(), func(in *Input) { in.SBOM = SBOM{} }), "sbom", Failed, CodeSBOM, RefusedByPolicy},
 		{"with open ends", Default(), input(present("MIT"), func(in *Input) { in.SBOM.Problems = []string{"y is not listed"} }), "sbom", Warned, "", Reviewed},
 
@@ -218,6 +221,7 @@ func TestRules(t *testing.T) {
 		{"not denied", noAGPL, present("MIT", "Apache-2.0 OR AGPL-3.0-only"), "licence", Passed, "", Reviewed},
 		{"no SBOM", noAGPL, unsigned(), "licence", Failed, CodeLicence, RefusedByPolicy},
 		{"wrong SBOM", noAGPL, input(present("MIT"), func(in *Input) { in.SBOM.State = SBOMFailed }), "licence", Failed, CodeLicence, RefusedByPolicy},
+		{"SBOM not checked", noAGPL, input(present("MIT"), func(in *Input) { in.SBOM.State = SBOMUnchecked }), "licence", Failed, CodeLicence, RefusedByPolicy},
 		{"states none", noAGPL, present("NOASSERTION", "NONE", ""), "licence", Failed, CodeLicence, RefusedByPolicy},
 		{"states some", noAGPL, present("NOASSERTION", "MIT"), "licence", Warned, "", Reviewed},
 

@@ -139,7 +139,7 @@ func (r random) input() Input {
 	if r.chance(10) {
 		in.Refused = append(in.Refused, Refused{Kind: verify.Signature, Reason: pick(r, UnknownKey, UnknownKey, Invalid), Why: "x"})
 	}
-	in.SBOM.State = pick(r, SBOMPresent, SBOMPresent, SBOMPresent, SBOMPresent, SBOMPresent, SBOMAbsent, SBOMAbsent, SBOMFailed)
+	in.SBOM.State = pick(r, SBOMPresent, SBOMPresent, SBOMPresent, SBOMPresent, SBOMPresent, SBOMAbsent, SBOMAbsent, SBOMFailed, SBOMUnchecked)
 	if in.SBOM.State == SBOMPresent {
 		in.SBOM.Licences = some(r, 3, "MIT", "AGPL-3.0-only", "MIT OR SSPL-1.0", "Apache-2.0", "NOASSERTION", "MIT AND (")
 	}
