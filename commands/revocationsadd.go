@@ -32,8 +32,9 @@ func revocationsAddCommand(in *invocation) *cli.Command {
 			"version and a new time of issue and expiry, and has to be signed again: signatures of the version before are removed.\n\n" +
 			"A digest denies exactly one thing; ID@RANGE denies the versions of an id that the range covers, whoever published them; a signer denies " +
 			"everything that it signed.",
-		UsageText: "switchyard revocations add lists --package sha256:… --reason malicious --text 'Sends the environment to a stranger'\n" +
-			"switchyard revocations add lists --version repo-facts@'>=1.0 <1.0.7' --reason vulnerable --replacement repo-facts@1.0.7",
+		UsageText: "switchyard revocations add lists --package sha256:… --reason malicious\n" +
+			"switchyard revocations add lists --version repo-facts@'<1.0.7' \\\n" +
+			"    --reason vulnerable --replacement repo-facts@1.0.7",
 		Flags: flags{
 			&cli.StringFlag{Name: "archive", Destination: &archive, Usage: "deny the archive with this `DIGEST`"},
 			&cli.StringFlag{Name: "package", Destination: &pkg, Usage: "deny the package with this `DIGEST`"},

@@ -36,7 +36,8 @@ func revocationsCreateCommand(in *invocation) *cli.Command {
 		Description: "Begins the revocation lists of an issuer: writes a root document, which says who may sign lists and who may sign the next root, " +
 			"and an empty list, with the public keys beside them. Nobody has both roles, so that a stolen list key can be locked out. A KEY is the file " +
 			"of a public key, or its id. Both files are then signed with revocations sign; existing files are never overwritten.",
-		UsageText: "switchyard revocations create --issuer security.example.com --root-signer root.pub --list-signer list.pub -o lists",
+		UsageText: "switchyard revocations create --issuer security.example.com \\\n" +
+			"    --root-signer root.pub --list-signer list.pub -o lists",
 		Flags: flags{
 			&cli.StringFlag{Name: "issuer", Destination: &issuer, Usage: "`ID`: lower-case letters, digits, dots and hyphens"},
 			&cli.StringSliceFlag{Name: "root-signer", Destination: &rootSigners, Usage: "`KEY` that signs roots; may be repeated"},

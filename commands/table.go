@@ -58,7 +58,7 @@ func table() []entry {
 		{"untrust", groupDecide, "forget the review and every grant", untrustCommand, withdrawData{}},
 		{"revoke", groupDecide, "deny a package, whatever else says yes", revokeCommand, revokeData{}},
 		{"unrevoke", groupDecide, "lift a revocation", unrevokeCommand, unrevokeData{}},
-		{"revocations list", groupDecide, "list the revocation lists that are followed, and how each stands", revocationsListCommand, revocationsListData{}},
+		{"revocations list", groupDecide, "list the signed revocation lists in force", revocationsListCommand, revocationsListData{}},
 		{"revocations affected", groupDecide, "list what revocation lists name of what is or was here", revocationsAffectedCommand, revocationsAffectedData{}},
 		{"revocations update", groupDecide, "adopt an issuer's signed revocation list", revocationsUpdateCommand, revocationsUpdateData{}},
 		{"revocations create", groupDecide, "begin an issuer's revocation lists", revocationsCreateCommand, revocationsCreateData{}},

@@ -46,6 +46,8 @@ func (h *Home) List(ctx context.Context, lock *Lock, all bool) ([]Info, error) {
 	if err := l.scan(ctx); err != nil {
 		return nil, err
 	}
+	l.lists, l.listsErr = h.openLists()
+	defer l.lists.close()
 	list := l.packages()
 	for i := range list {
 		l.decide(&list[i])
@@ -236,7 +238,7 @@ func (l *listing) denial(i *Info) *Denial {
 // listedDenial returns what a signed list says against a package. Lists that cannot be
 // read deny everything.
 func (l *listing) listedDenial(i *Info) *Denial {
-	if issuers, err := l.home.issuers(); err == nil && len(issuers) == 0 {
+	if l.listsErr == nil && len(l.lists) == 0 {
 		return nil
 	}
 	s := subject{ID: i.ID, Version: i.Version, Package: i.Package, Fingerprint: i.Fingerprint}
@@ -245,7 +247,10 @@ func (l *listing) listedDenial(i *Info) *Denial {
 	} else {
 		s.Manifest = l.home.stated(i.Path).Manifest
 	}
-	list, err := l.home.listed(s, nil)
+	list, err := []Listed(nil), l.listsErr
+	if err == nil {
+		list, err = l.home.listedIn(l.lists, s, nil)
+	}
 	switch {
 	case err != nil:
 		return &Denial{Digest: i.Package, Reason: "the revocation lists cannot be read: " + err.Error()}

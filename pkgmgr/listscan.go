@@ -22,6 +22,9 @@ type listing struct {
 	records *records
 	looks   []look // by directory name
 	found   []Info // what the looks point at, in their order
+
+	lists    openLists // the signed revocation lists
+	listsErr error     // why they cannot be asked: then everything is denied
 }
 
 // A look is what one directory below plugins/ showed, and the record beside it.

@@ -57,6 +57,10 @@ func (h *Home) Pin(ctx context.Context, p *project.Project, refs []Ref) ([]lockf
 			entries[i] = keepPlatforms(f, e)
 			f = f.With(entries[i])
 		}
+		f, err := h.withFloors(f)
+		if err != nil {
+			return nil, err
+		}
 		return f, step("lock")
 	})
 	return entries, err

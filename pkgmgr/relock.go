@@ -96,6 +96,11 @@ func (h *Home) relockOnce(ctx context.Context, p *project.Project, platforms []s
 		}
 		next = next.With(entry)
 	}
+	if mode != LockCheck { // a newer list makes no lock out of date
+		if next, err = h.withFloors(next); err != nil {
+			return nil, err
+		}
+	}
 	out.Unreviewed = r.unreviewed
 	out.Changes = lockfile.Diff(old, next)
 	out.Reform = len(out.Changes) == 0 && raw != nil && lockfile.Digest(raw) != lockfile.Digest(next.Format())

@@ -306,12 +306,11 @@ func readUpTo(path string, limit int64) ([]byte, error) {
 
 // A FollowedList says how the list of one issuer stands here.
 type FollowedList struct {
-	Issuer      string
-	List        *revlist.Header // nil: there is none
-	Verdict     revlist.Verdict
-	Root        *revlist.Root
-	RootDigest  digest.Digest
-	RootExpired bool
+	Issuer     string
+	List       *revlist.Header // nil: there is none
+	Verdict    revlist.Verdict
+	Root       *revlist.Root
+	RootDigest digest.Digest
 }
 
 // FollowedLists says how the list of every issuer stands, sorted by issuer.
@@ -331,7 +330,7 @@ func (h *Home) FollowedLists() ([]FollowedList, error) {
 		if root == nil {
 			return nil, h.malformedList(l.issuer, RootFile, errors.New("is missing"))
 		}
-		out[i].Root, out[i].RootDigest, out[i].RootExpired = root, sum, root.Current(h.now()) != nil
+		out[i].Root, out[i].RootDigest = root, sum
 	}
 	slices.SortFunc(out, func(a, b FollowedList) int { return strings.Compare(a.Issuer, b.Issuer) })
 	return out, nil

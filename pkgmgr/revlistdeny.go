@@ -100,14 +100,22 @@ func (l openLists) named(s subject, signers []verify.Signer) ([]Listed, error) {
 	return list, nil
 }
 
-// listed returns what the signed lists say about a package, what blocks it first. An
-// index that turns out to be damaged is built again, once.
+// listed returns what the signed lists say about a package, what blocks it first.
 func (h *Home) listed(s subject, signers []verify.Signer) ([]Listed, error) {
 	lists, err := h.openLists()
-	if err != nil || len(lists) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	defer func() { lists.close() }()
+	defer lists.close()
+	return h.listedIn(lists, s, signers)
+}
+
+// listedIn is listed with lists that were opened before. An index that turns out to be
+// damaged is built again, once.
+func (h *Home) listedIn(lists openLists, s subject, signers []verify.Signer) ([]Listed, error) {
+	if len(lists) == 0 {
+		return nil, nil
+	}
 	if len(signers) == 0 && s.Archive != "" {
 		evidence, err := h.Evidence(s.Archive)
 		if err != nil {
@@ -193,6 +201,25 @@ func (h *Home) listStates(floors []lockfile.Floor) ([]policy.List, error) {
 		}
 	}
 	return out, nil
+}
+
+// withFloors raises a lock's floors to the lists that were adopted here, so that a
+// machine that starts empty takes no older ones.
+func (h *Home) withFloors(f *lockfile.File) (*lockfile.File, error) {
+	issuers, err := h.issuers()
+	if err != nil {
+		return nil, err
+	}
+	for _, issuer := range issuers {
+		seen, err := h.seen(issuer)
+		if err != nil {
+			return nil, err
+		}
+		if seen.Floor > 0 { // 0: a rotation was interrupted
+			f = f.WithFloor(issuer, int64(seen.Floor))
+		}
+	}
+	return f, nil
 }
 
 func policyState(o revlist.Outcome) policy.ListState {
