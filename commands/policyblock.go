@@ -2,6 +2,7 @@ package commands
 
 import (
 	"errors"
+	"path/filepath"
 
 	"github.com/switchyard-plugins/switchyard/lockfile/tomlstrict"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
@@ -72,7 +73,7 @@ func (in *invocation) classifyPolicy(err error, f *failure) bool {
 	case errors.As(err, &exposed):
 		f.exit, f.code, f.details = exitPermission, "permission.config", existsDetails{exposed.Path}
 		f.hint = "chmod go-w " + exposed.Path
-	case errors.As(err, &faults):
+	case errors.As(err, &faults) && len(faults) > 0 && filepath.Base(faults[0].File) == policy.FileName:
 		f.exit, f.code = exitUsage, "policy.invalid"
 		f.hint = in.next("env")
 	default:
