@@ -118,8 +118,7 @@ func (in *invocation) detail(format string, args ...any) {
 func (in *invocation) stderr(format string, args ...any) {
 	in.telling.Lock()
 	defer in.telling.Unlock()
-	in.bar.clear()
-	_, _ = in.env.Stderr.Write([]byte(render.Format(format, args...)))
+	in.bar.aside(func() { _, _ = in.env.Stderr.Write([]byte(render.Format(format, args...))) })
 }
 
 // next returns the exact command line that runs this program with words, on the

@@ -73,6 +73,7 @@ func (in *invocation) verify(args []string, sha256 string) ([]pkgmgr.Verificatio
 		if err != nil {
 			return nil, err
 		}
+		in.working("verifying " + args[0])
 		v, err := h.VerifyArchive(in.context(), args[0], want)
 		return []pkgmgr.Verification{v}, err
 	}
@@ -91,6 +92,7 @@ func (in *invocation) verify(args []string, sha256 string) ([]pkgmgr.Verificatio
 	if err != nil {
 		return nil, err
 	}
+	in.working("verifying packages")
 	return h.Verify(in.context(), refs, lock)
 }
 
