@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -305,7 +304,7 @@ func (h *Home) quarantinedSubject(tx *state.Tx, pkg digest.Digest) (subject, err
 
 func readQuarantineNote(path string) (quarantineNote, error) {
 	var note quarantineNote
-	raw, err := os.ReadFile(path + ".json")
+	raw, err := readOwn(path+".json", maxNoteBytes)
 	if err != nil {
 		return note, err
 	}

@@ -32,7 +32,7 @@ func (d *DB) openSnapshot(ctx context.Context) (s snapshot, file *boltfile.File,
 	if err != nil && !absent(err) {
 		return s, nil, err
 	}
-	if s.file, err = os.Open(d.Path()); err != nil {
+	if s.file, err = os.OpenFile(d.Path(), os.O_RDONLY|noWait, 0); err != nil {
 		if absent(err) {
 			err = d.refuseMissing()
 		}
@@ -61,8 +61,15 @@ func readFile(f *os.File) (*boltfile.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !info.Mode().IsRegular() {
+		return nil, notRegular(f.Name())
+	}
 	file, err := boltfile.Open(f, info.Size())
 	return file, asCorrupt(f.Name(), err)
+}
+
+func notRegular(path string) error {
+	return &CorruptError{Path: path, Detail: "it is not a regular file"}
 }
 
 // asCorrupt turns boltfile's verdict into a *CorruptError.

@@ -54,7 +54,7 @@ func (w *writer) open(ctx context.Context) (err error) {
 
 // openFile opens the file for bbolt, locked.
 func (w *writer) openFile(ctx context.Context, path string, flag int, mode os.FileMode) (*os.File, error) {
-	f, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
+	f, err := os.OpenFile(path, flag&^os.O_CREATE|noWait, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +66,8 @@ func (w *writer) openFile(ctx context.Context, path string, flag int, mode os.Fi
 	w.file = f
 	if info, err := f.Stat(); err != nil {
 		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, notRegular(path)
 	} else if info.Size() == 0 {
 		return nil, w.corrupt("the file is empty", nil)
 	}
