@@ -42,7 +42,7 @@ const (
 // code, a hint and details. Where an error wraps several, the first case wins:
 // revocation before integrity before decisions.
 func (in *invocation) classify(err error) failure {
-	f := failure{exit: exitFailed, code: "failed", message: err.Error()}
+	f := failure{exit: exitFailed, code: "failed", message: said(err)}
 	for _, try := range []func(error, *failure) bool{
 		in.classifyOwn, in.classifyPackage, in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
 	} {
@@ -56,6 +56,9 @@ func (in *invocation) classify(err error) failure {
 	var verified *verifyFailure
 	if errors.As(err, &verified) {
 		f.details = verified.data
+	}
+	if f.message == said(err) {
+		f.lines = sentences(err)
 	}
 	return f
 }

@@ -163,7 +163,7 @@ func (in *invocation) arguments(c *cli.Context, least, most int) ([]string, erro
 	case len(args) < least:
 		return nil, in.usage("not enough arguments; usage: switchyard %s", usage)
 	case most >= 0 && len(args) > most:
-		return nil, in.usage("unexpected argument %q; usage: switchyard %s", args[most], usage)
+		return nil, in.usage("unexpected argument \"%s\"; usage: switchyard %s", args[most], usage)
 	}
 	return args, nil
 }

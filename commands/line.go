@@ -297,9 +297,9 @@ func (p *permuter) unknownFlag(typed, name string) error {
 }
 
 func (p *permuter) unknownWord(name, word string, words []string, from int) error {
-	e := &usageError{message: fmt.Sprintf("unknown command %q", name), hint: []string{"help"}}
+	e := &usageError{message: fmt.Sprintf("unknown command \"%s\"", name), hint: []string{"help"}}
 	if best := nearest(word, words); best != "" {
-		e.message += fmt.Sprintf("; did you mean %q?", best)
+		e.message += fmt.Sprintf("; did you mean \"%s\"?", best)
 		at := from + slices.Index(p.args[from:], word)
 		e.hint = p.replaced(at, func(string) string { return best })
 	}

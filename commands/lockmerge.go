@@ -54,7 +54,7 @@ func sidesOf(c lockfile.Conflict) string {
 func (in *invocation) mergeHere(side string) error {
 	take, known := map[string]lockfile.Take{"": lockfile.TakeNone, "ours": lockfile.TakeOurs, "theirs": lockfile.TakeTheirs}[side]
 	if !known {
-		return in.usage("--take: %q is neither ours nor theirs", side)
+		return in.usage("--take: \"%s\" is neither ours nor theirs", side)
 	}
 	p, err := in.projectHere(projectMustExist)
 	if err != nil {

@@ -30,7 +30,7 @@ func unsafeBlock(r *archive.Refusal) *block {
 }
 
 func (in *invocation) malformedBlock(m *pkgmgr.Malformed, d malformedDetails) *block {
-	what := m.Err.Error()
+	what := said(m.Err)
 	if len(d.Problems) > 0 {
 		what = "the manifest breaks " + count(len(d.Problems), "rule")
 	}

@@ -121,7 +121,7 @@ func (s *scanner) header() *Node {
 	}
 	key := s.key()
 	if !s.at(brackets) {
-		s.fail(s.i, "expected %q after the table's name", brackets)
+		s.fail(s.i, "expected \"%s\" after the table's name", brackets)
 	}
 	s.i += len(brackets)
 	s.count(start)
@@ -185,7 +185,7 @@ func (s *scanner) member(table *Node, depth int) {
 	start := s.i
 	key := s.key()
 	if !s.at("=") {
-		s.fail(s.i, "expected %q after the name %q", "=", key[len(key)-1].name)
+		s.fail(s.i, "expected \"%s\" after the name \"%s\"", "=", key[len(key)-1].name)
 	}
 	s.i++
 	s.spaces()
@@ -218,7 +218,7 @@ func (s *scanner) add(table *Node, name segment, key int, value *Node) *Member {
 }
 
 func (s *scanner) duplicate(again segment, first *Member) {
-	s.fail(again.start, "%q is already defined in line %d", again.name, s.Line(first.NameStart))
+	s.fail(again.start, "\"%s\" is already defined in line %d", again.name, s.Line(first.NameStart))
 }
 
 // key reads the parts of a dotted key and the spaces after it.
@@ -348,7 +348,7 @@ func (s *scanner) array(depth int) *Node {
 		if s.at(",") {
 			s.i++
 		} else if !s.at("]") {
-			s.fail(s.i, "expected %q or %q in the array that starts in line %d", ",", "]", s.Line(n.Start))
+			s.fail(s.i, "expected \"%s\" or \"%s\" in the array that starts in line %d", ",", "]", s.Line(n.Start))
 		}
 	}
 	s.i++
@@ -368,7 +368,7 @@ func (s *scanner) inline(depth int) *Node {
 		if s.at(",") {
 			s.i++
 		} else if !s.at("}") {
-			s.fail(s.i, "expected %q or %q in the table that starts in line %d", ",", "}", s.Line(n.Start))
+			s.fail(s.i, "expected \"%s\" or \"%s\" in the table that starts in line %d", ",", "}", s.Line(n.Start))
 		}
 	}
 	s.i++
