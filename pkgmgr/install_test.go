@@ -176,6 +176,37 @@ func TestUninstall(t *testing.T) {
 	s.sound()
 }
 
+// A version that two packages have is not removed without naming one, and what is
+// left without a default version is said.
+func TestUninstallOfAnAmbiguousVersion(t *testing.T) {
+	s := newSite(t)
+	var notes []string
+	s.on.Note = func(text string) { notes = append(notes, text) }
+	one, other := sample{id: "x", version: "1.0.0"}, sample{id: "x", version: "1.0.0", files: map[string]string{"a": "a"}}
+	s.install(one.dir(t))
+	s.install(other.dir(t))
+	_, err := s.Install(s.ctx, sample{id: "x", version: "0.9.0"}.dir(t), InstallOptions{Default: DefaultKeep})
+	must(t, err)
+	_, err = s.Uninstall(s.ctx, Ref{ID: "x", Version: "1.0.0"})
+	if a := as[*Ambiguous](t, err); len(a.Candidates) != 2 || a.Ref != "x@1.0.0" {
+		t.Errorf("%+v", a)
+	}
+	wantLines(t, s.list(true), "x* 1.0.0 untrusted", "x 0.9.0 untrusted", "x 1.0.0 untrusted")
+	_, err = s.Uninstall(s.ctx, Ref{ID: "x", Digest: one.digest(t)})
+	must(t, err)
+	wantLines(t, s.list(true), "x* 1.0.0 untrusted", "x 0.9.0 untrusted")
+	if len(notes) != 0 {
+		t.Errorf("%q", notes)
+	}
+	removed, err := s.Uninstall(s.ctx, Ref{ID: "x", Version: "1.0.0"})
+	must(t, err)
+	if len(removed) != 1 || !slices.Equal(notes, []string{"x has no default version now; still installed: 0.9.0"}) {
+		t.Errorf("%+v, %q", removed, notes)
+	}
+	wantLines(t, s.list(true), "x 0.9.0 untrusted")
+	s.sound()
+}
+
 func TestUninstallEveryVersion(t *testing.T) {
 	s := newSite(t)
 	one, two := sample{id: "x", version: "1.0.0"}, sample{id: "x", version: "2.0.0"}
