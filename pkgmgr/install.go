@@ -21,6 +21,9 @@ const (
 	DefaultReplace
 	// DefaultKeep makes the version the default only where the id has none.
 	DefaultKeep
+	// DefaultRaise makes the version the default, unless it is lower than the present
+	// one, which stays then.
+	DefaultRaise
 )
 
 // InstallOptions configure Install. The zero value is an ordinary install.
