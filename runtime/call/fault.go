@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -150,14 +152,26 @@ func undecodable(method, pointer string, part []byte, err error) *Fault {
 	return f
 }
 
-// refusal makes a fault of an error answer.
-func refusal(method string, e plugin.Error) *Fault {
-	if n := plugin.MaxErrorBytes; len(e.Message) > n {
-		for n > 0 && !utf8.RuneStart(e.Message[n]) {
-			n--
-		}
-		e.Message = e.Message[:n]
+// outside makes a fault of an error answer that the protocol does not have: its code is
+// none of the protocol's, or its message is too long. Nil: it is in good form.
+func outside(method string, e plugin.Error) *Fault {
+	codes := []plugin.Code{plugin.CodeMalformed, plugin.CodeUnknownMethod, plugin.CodeBadParams, plugin.CodeInternal,
+		plugin.CodeApplication, plugin.CodeProtocolMismatch, plugin.CodeState, plugin.CodeNotGranted}
+	if !slices.Contains(codes, e.Code) {
+		f := mismatch(CodeMalformed, method, "/error/code", "", strconv.Itoa(int(e.Code)))
+		f.Message = "the error code is none of the protocol's"
+		f.Expected = strings.Trim(strings.ReplaceAll(fmt.Sprintf("%d", codes), " ", ", "), "[]")
+		return f
 	}
+	if n := len(e.Message); n > plugin.MaxErrorBytes {
+		return &Fault{Code: CodeMalformed, Method: method, Field: "/error/message", Excerpt: shown(e.Message),
+			Message: fmt.Sprintf("the error's message has %d bytes, at most %d are allowed", n, plugin.MaxErrorBytes)}
+	}
+	return nil
+}
+
+// refusal makes a fault of an error answer in good form.
+func refusal(method string, e plugin.Error) *Fault {
 	f := &Fault{Code: CodeError, Method: method, Message: "the plugin answered with an error", RPC: &e}
 	if method == plugin.MethodInitialize && e.Code == plugin.CodeProtocolMismatch {
 		f.Code = CodeProtocolMismatch
