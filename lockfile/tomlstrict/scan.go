@@ -1,6 +1,9 @@
 package tomlstrict
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // origin says how a table came to be; it decides what may be added to it later.
 type origin uint8
@@ -217,8 +220,37 @@ func (s *scanner) add(table *Node, name segment, key int, value *Node) *Member {
 	return m
 }
 
+// duplicate fails at a name that is taken. Where tables' names differ in case only, one
+// of them is misspelt, and what is defined twice is a consequence of that.
 func (s *scanner) duplicate(again segment, first *Member) {
+	if s.misspelt(s.Root) {
+		panic(stop{})
+	}
 	s.fail(again.start, "\"%s\" is already defined in line %d", again.name, s.Line(first.NameStart))
+}
+
+// misspelt records a fault at every table, or array of tables, whose name stands beside
+// it in lower case, too, and reports whether there is any.
+func (s *scanner) misspelt(n *Node) (found bool) {
+	for _, m := range n.Members {
+		if !m.Value.structural() {
+			continue
+		}
+		lower := strings.ToLower(m.Name)
+		if right := n.Member(lower); lower != m.Name && right != nil && right.Value.structural() {
+			s.fault(m.NameStart, nil, "unknown member \"%s\"; names are case-sensitive: write \"%s\"", m.Name, lower)
+			found = true
+		}
+		for _, table := range append([]*Node{m.Value}, m.Value.Items...) {
+			found = s.misspelt(table) || found
+		}
+	}
+	return found
+}
+
+// structural reports whether a node is a table or an array of tables with headers.
+func (n *Node) structural() bool {
+	return n.Kind == Table && n.origin != originInline || n.Kind == Array && n.origin == originElement
 }
 
 // key reads the parts of a dotted key and the spaces after it.
