@@ -123,6 +123,20 @@ func (tx *Tx) Defaults() ([]Default, error) {
 	return listRecords(tx, bucketDefaults, nil, decodeDefault)
 }
 
+// EachDefault calls fn with the directory name and the id of every default, sorted by
+// directory name, and with no more of the records. One that cannot be read is left
+// out.
+func (tx *Tx) EachDefault(fn func(dir, id string) error) error {
+	return tx.each(bucketDefaults, nil, func(_, v []byte) error {
+		d := newDecoder(v)
+		dir, id := d.text(), d.text()
+		if d.bad {
+			return nil
+		}
+		return fn(dir, id)
+	})
+}
+
 // RemoveDefault forgets what plugins/<dir> held.
 func (tx *Tx) RemoveDefault(dir string) error {
 	return tx.remove(bucketDefaults, []byte(dir))
