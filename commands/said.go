@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 )
 
@@ -15,6 +16,10 @@ func said(err error) string {
 	var r *archive.Refusal
 	if errors.As(err, &r) {
 		text = strings.Replace(text, r.Error(), refusalText(r), 1)
+	}
+	var missing *pkgmgr.NotFound
+	if errors.As(err, &missing) {
+		text = strings.Replace(text, missing.Error(), fmt.Sprintf("%s \"%s\" not found", missing.Kind, missing.Name), 1)
 	}
 	return text
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/runtime"
 	"github.com/switchyard-plugins/switchyard/runtime/call"
@@ -48,7 +49,8 @@ func TestForeignTextIsEscapedOnce(t *testing.T) {
 			"wrapped refusal": fmt.Errorf("source: %w", refusal),
 			"plugin": &runtime.Failed{ID: "demo", Version: "1", Method: "health", Fault: &call.Fault{Code: call.CodeError, Method: "plugin.health",
 				Message: "the plugin answered with an error", RPC: &plugin.Error{Code: plugin.CodeApplication, Message: c.foreign}}},
-			"usage": (&invocation{entry: find("run")}).usage("unknown method \"%s\"", c.foreign),
+			"missing": fmt.Errorf("--input: %w", &pkgmgr.NotFound{Kind: "file", Name: c.foreign}),
+			"usage":   (&invocation{entry: find("run")}).usage("unknown method \"%s\"", c.foreign),
 		} {
 			text, doc := tell(t, err)
 			line, _, _ := strings.Cut(text, "\n")
