@@ -109,7 +109,7 @@ func limitFlag(limit *int, value int, what string) cli.Flag {
 // limited refuses a --limit that is no number of things.
 func (in *invocation) limited(limit int) error {
 	if limit < 0 {
-		return in.usage("--limit: %d is below 0", limit)
+		return in.usage("--limit must be 0 or more, not %d", limit)
 	}
 	return nil
 }
