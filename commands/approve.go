@@ -101,6 +101,7 @@ type asker struct {
 // yes asks until it is answered; no answer at all is a no. An interrupt is an error,
 // and the reading that it left behind ends with the process.
 func (a *asker) yes(question string) (bool, error) {
+	a.in.bar.rest()
 	for {
 		a.in.stderr("%s [y/N] ", a.in.style(2).Mark(render.Strong, question))
 		type answer struct {

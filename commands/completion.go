@@ -31,7 +31,7 @@ func completionCommand(in *invocation) *cli.Command {
 			}
 			script, ok := completionScript(shell)
 			if !ok {
-				return in.usage("no completion for %q; there is one for bash, zsh and fish", shell)
+				return in.usage("no completion for \"%s\"; there is one for bash, zsh and fish", shell)
 			}
 			in.show(completionData{shell, script}, func(p *page) { p.out.WriteString(script) })
 			return nil

@@ -1,10 +1,14 @@
 package commands
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
 )
 
 // content returns what a flag's value stands for: "-" is standard input, "@FILE"
@@ -34,6 +38,9 @@ func (in *invocation) content(flag, value string, limit int) ([]byte, error) {
 	default:
 		from = "the argument"
 		data = []byte(value)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &pkgmgr.NotFound{Kind: "file", Name: from}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)

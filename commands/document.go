@@ -39,6 +39,7 @@ func (in *invocation) flush() error {
 }
 
 func (in *invocation) flushText() error {
+	in.bar.rest()
 	_, err := in.env.Stdout.Write(in.text.Bytes())
 	in.text.Reset()
 	return err

@@ -13,7 +13,7 @@ func (e *usageError) Error() string { return e.message }
 
 // usage returns a usage error of the command.
 func (in *invocation) usage(format string, args ...any) error {
-	return &usageError{message: fmt.Sprintf(format, args...), hint: []string{"help", in.entry.name}}
+	return &usageError{message: fmt.Sprintf(format, args...), hint: helpOn(in.entry.name)}
 }
 
 // An unaskedError says that a person would have to be asked and nobody is there.

@@ -42,7 +42,7 @@ const (
 // code, a hint and details. Where an error wraps several, the first case wins:
 // revocation before integrity before decisions.
 func (in *invocation) classify(err error) failure {
-	f := failure{exit: exitFailed, code: "failed", message: err.Error()}
+	f := failure{exit: exitFailed, code: "failed", message: said(err)}
 	for _, try := range []func(error, *failure) bool{
 		in.classifyOwn, in.classifyWorker, in.classifyLists, in.classifyPolicy, in.classifyPackage, in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
 	} {
@@ -56,6 +56,9 @@ func (in *invocation) classify(err error) failure {
 	var verified *verifyFailure
 	if errors.As(err, &verified) {
 		f.details = verified.data
+	}
+	if f.message == said(err) {
+		f.lines = sentences(err)
 	}
 	return f
 }
@@ -247,9 +250,9 @@ func (in *invocation) classifyCall(err error, f *failure) bool {
 		}
 		f.details = d
 	case errors.Is(err, runtime.ErrRequest):
-		f.exit, f.code, f.hint = exitUsage, "usage", in.next("help", in.commandName())
+		f.exit, f.code, f.hint = exitUsage, "usage", in.next(helpOn(in.commandName())...)
 	case errors.Is(err, call.ErrTooLarge), errors.Is(err, call.ErrInput):
-		f.exit, f.code, f.hint = exitUsage, "input.invalid", in.next("help", in.commandName())
+		f.exit, f.code, f.hint = exitUsage, "input.invalid", in.next(helpOn(in.commandName())...)
 	case errors.Is(err, errInterrupted):
 		f.exit, f.code, f.message = exitInterrupted, "interrupted", err.Error()
 	case errors.Is(err, context.Canceled) && in.interrupted():
@@ -331,9 +334,12 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 			f.hint = in.next("show", ref.ID)
 		}
 	case errors.As(err, &input):
-		f.exit, f.code, f.hint = exitUsage, "usage", in.next("help", in.commandName())
+		f.exit, f.code, f.hint = exitUsage, "usage", in.next(helpOn(in.commandName())...)
 	case errors.As(err, &outcome):
 		f.code, f.hint = "operation.ended", in.next("operations", "show", outcome.Operation)
+		if outcome.Key == "" {
+			f.message = "operation " + outcome.Operation + " is " + outcome.State + ": " + outcome.Reason
+		}
 		f.details = outcomeDetails{outcome.Operation, outcome.Key, outcome.State, outcome.Reason}
 	case errors.As(err, &foreign):
 		f.code = "directory.foreign"
@@ -381,10 +387,11 @@ func (in *invocation) classifyLock(err error, f *failure) bool {
 		f.details = invalidDetails{Faults: []faultData{{File: open.Config, Message: open.Error()}}}
 	case errors.Is(err, project.ErrNone):
 		f.exit, f.code = exitNotFound, "not_found.project_files"
-		f.hint = in.next("install", "SOURCE", "--save")
+		f.hint = in.next("help", "install")
 	case errors.As(err, &noSource):
 		f.exit, f.code = exitNotFound, "not_found.archive"
-		f.hint = in.next("install", "ARCHIVE", "--sha256", noSource.Archive.Hex())
+		f.hint = in.next("help", "install")
+		f.more = []string{"whoever pinned it has the archive; install it from there with --sha256 " + noSource.Archive.Hex()}
 	case errors.As(err, &remote):
 		f.code = "source.remote"
 	case errors.As(err, &drift):

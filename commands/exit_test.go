@@ -1,15 +1,18 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"go/ast"
 	"go/token"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/runtime"
 	"github.com/switchyard-plugins/switchyard/runtime/call"
@@ -31,6 +34,29 @@ func TestRequestsNobodyCanBeAskedAreUsage(t *testing.T) {
 		if f := in.classify(c.err); f.exit != exitUsage || f.code != c.code || f.hint != "switchyard help run" {
 			t.Errorf("%v: %+v", c.err, f)
 		}
+	}
+}
+
+// A call that another process asked to stop ends like one that a signal stopped, with a
+// code of its own, as docs/exit-codes.md says.
+func TestStoppedCalls(t *testing.T) {
+	in := newInvocation(newFakeEnv(t, "run", "demo", "operate", "note").Env)
+	in.entry = find("run")
+	for _, c := range []struct {
+		cause error
+		code  string
+	}{{context.Canceled, "interrupted"}, {pkgmgr.ErrCancelled, "cancelled"}} {
+		f := in.classify(&runtime.Stopped{ID: "demo", Operation: "o1", Cause: c.cause})
+		if f.exit != exitInterrupted || f.code != c.code || f.hint != "switchyard operations show o1" {
+			t.Errorf("%v: %+v", c.cause, f)
+		}
+	}
+	page, err := os.ReadFile("../docs/exit-codes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "exits 130\nalthough nobody interrupted it") {
+		t.Error("docs/exit-codes.md does not say that a cancelled run exits 130")
 	}
 }
 

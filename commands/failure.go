@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
 )
@@ -10,7 +11,8 @@ import (
 type failure struct {
 	exit    int
 	code    string      // stable, for programs: "integrity.digest"
-	message string      // one sentence, as the error says it; foreign
+	message string      // as the error says it; foreign
+	lines   []string    // message, where it is several sentences; foreign
 	hint    string      // the exact next command, "" where none helps
 	details any         // facts for --json; nil: none
 	block   *block      // set for failures that must look like nothing else
@@ -38,6 +40,9 @@ func (in *invocation) failText(f failure) {
 		in.stderr("%s\n", render.Safe(in.text.String()))
 		in.text.Reset()
 	}
+	if len(f.lines) > 1 {
+		f.message, f.more = f.lines[0], slices.Concat(f.lines[1:], f.more)
+	}
 	if f.block == nil {
 		in.stderr("%s %s\n", style.Mark(render.Bad, "switchyard:"), f.message)
 		for _, m := range f.more {
@@ -49,6 +54,9 @@ func (in *invocation) failText(f failure) {
 		return
 	}
 	in.stderr("%s %s: %s\n", style.Mark(render.Bad, "switchyard:"), style.Mark(render.Bad, f.block.title), f.message)
+	for _, m := range f.more {
+		in.stderr("  %s\n", m)
+	}
 	width := len("likely causes")
 	for _, fact := range f.block.facts {
 		width = max(width, len(fact[0]))

@@ -41,7 +41,7 @@ func (in *invocation) help(topic string) error {
 		case len(family(topic)) > 0:
 			write = func(p *page) { in.explainFamily(p, topic) }
 		default:
-			return &usageError{message: fmt.Sprintf("there is no command %q", topic), hint: []string{"help"}}
+			return &usageError{message: fmt.Sprintf("there is no command \"%s\"", topic), hint: []string{"help"}}
 		}
 	}
 	var text bytes.Buffer

@@ -154,10 +154,8 @@ func (in *invocation) missingHint(e *pkgmgr.NotFound) string {
 		return in.next("operations", "list")
 	case "project":
 		return in.next("project", "list")
-	case "source":
-		if in.commandName() == "ci" {
-			return in.next("install", "ARCHIVE")
-		}
+	case "source", "file":
+		return in.missingFileHint(e.Name)
 	case "revocation":
 		if len(e.Near) > 0 {
 			return in.next("unrevoke", e.Near[0])
@@ -165,6 +163,37 @@ func (in *invocation) missingHint(e *pkgmgr.NotFound) string {
 		return in.next("history")
 	}
 	return ""
+}
+
+// missingFileHint is the command line as it was typed, with the name of the file or
+// directory beside it that was probably meant; else the command that shows what is there
+// instead.
+func (in *invocation) missingFileHint(path string) string {
+	dir, base := filepath.Split(path)
+	var beside []string
+	for _, p := range children(filepath.Clean(dir)) {
+		beside = append(beside, filepath.Base(p))
+	}
+	if best := nearest(base, beside); best != "" && distance(strings.ToLower(base), best) <= 2 {
+		words := slices.Clone(in.env.Args)
+		for i, a := range words {
+			if a == path || a == "@"+path {
+				words[i] = strings.TrimSuffix(a, base) + best
+				return render.Command(append([]string{in.env.Program}, words...)...)
+			}
+		}
+	}
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			if strings.HasPrefix(dir, "-") {
+				dir = "./" + dir
+			}
+			return render.Command("ls", dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
 }
 
 // withName returns the command line as it was typed, with another plugin's name.

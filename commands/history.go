@@ -41,6 +41,9 @@ func historyCommand(in *invocation) *cli.Command {
 		UsageText:   "switchyard history\nswitchyard history repo-facts --limit 10",
 		Flags:       flags{limitFlag(&limit, 30, "events")},
 		Action: func(c *cli.Context) error {
+			if err := in.limited(limit); err != nil {
+				return err
+			}
 			h, id, err := in.homeAndID(c)
 			if err != nil {
 				return err

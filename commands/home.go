@@ -57,6 +57,13 @@ func (in *invocation) progress() pkgmgr.Progress {
 	return p
 }
 
+// working names work that reports no stage of its own, for the bar.
+func (in *invocation) working(stage string) {
+	if in.bar != nil {
+		in.bar.enter(stage)
+	}
+}
+
 // ref reads a plugin's name and remembers it for hints.
 func (in *invocation) ref(s string) (pkgmgr.Ref, error) {
 	ref, err := pkgmgr.ParseRef(s)

@@ -50,7 +50,7 @@ func initCommand(in *invocation) *cli.Command {
 
 func (in *invocation) init(dir string, o initOptions) error {
 	if !slices.Contains(scaffold.Languages(), o.language) {
-		return in.usage("--lang: no template for %q; there is %s", o.language, strings.Join(scaffold.Languages(), ", "))
+		return in.usage("--lang: no template for \"%s\"; there is %s", o.language, strings.Join(scaffold.Languages(), ", "))
 	}
 	p := scaffold.Project{Language: o.language, ID: o.id, Name: o.name, Module: o.module}
 	abs, err := filepath.Abs(dir)
@@ -61,7 +61,7 @@ func (in *invocation) init(dir string, o initOptions) error {
 		p.ID = filepath.Base(abs)
 	}
 	if err := manifest.CheckID(p.ID); err != nil {
-		return in.usage("the id %q %v; name it with --id", p.ID, err)
+		return in.usage("the id \"%s\" %v; name it with --id", p.ID, err)
 	}
 	if p.Name == "" {
 		p.Name = p.ID

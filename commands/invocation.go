@@ -122,8 +122,7 @@ func (in *invocation) detail(format string, args ...any) {
 func (in *invocation) stderr(format string, args ...any) {
 	in.telling.Lock()
 	defer in.telling.Unlock()
-	in.bar.clear()
-	_, _ = in.env.Stderr.Write([]byte(render.Format(format, args...)))
+	in.bar.aside(func() { _, _ = in.env.Stderr.Write([]byte(render.Format(format, args...))) })
 }
 
 // next returns the exact command line that runs this program with words, on the
@@ -168,7 +167,7 @@ func (in *invocation) arguments(c *cli.Context, least, most int) ([]string, erro
 	case len(args) < least:
 		return nil, in.usage("not enough arguments; usage: switchyard %s", usage)
 	case most >= 0 && len(args) > most:
-		return nil, in.usage("unexpected argument %q; usage: switchyard %s", args[most], usage)
+		return nil, in.usage("unexpected argument \"%s\"; usage: switchyard %s", args[most], usage)
 	}
 	in.given = args
 	return args, nil

@@ -88,7 +88,7 @@ func (in *invocation) parse(args []string) (*line, error) {
 	command.HideHelp = true
 	command.Flags = append(command.Flags, shared...)
 	command.OnUsageError = func(_ *cli.Context, err error, _ bool) error {
-		return &usageError{message: err.Error(), hint: []string{"help", e.name}}
+		return &usageError{message: err.Error(), hint: helpOn(e.name)}
 	}
 	p.command = e.name
 	p.know(command.Flags)
@@ -264,11 +264,9 @@ func (p *permuter) usage(format string, args ...any) error {
 	return &usageError{message: fmt.Sprintf(format, args...), hint: helpOn(p.command)}
 }
 
+// helpOn is the command that explains a command, or the overview.
 func helpOn(command string) []string {
-	if command == "" {
-		return []string{"help"}
-	}
-	return []string{"help", command}
+	return append([]string{"help"}, strings.Fields(command)...)
 }
 
 func (p *permuter) unknownFlag(typed, name string) error {
@@ -296,14 +294,30 @@ func (p *permuter) unknownFlag(typed, name string) error {
 	return e
 }
 
+// unknownWord says which command was probably meant. One that only looks is ready to
+// copy; of one that changes something the help is.
 func (p *permuter) unknownWord(name, word string, words []string, from int) error {
-	e := &usageError{message: fmt.Sprintf("unknown command %q", name), hint: []string{"help"}}
-	if best := nearest(word, words); best != "" {
-		e.message += fmt.Sprintf("; did you mean %q?", best)
-		at := from + slices.Index(p.args[from:], word)
-		e.hint = p.replaced(at, func(string) string { return best })
+	e := &usageError{message: fmt.Sprintf("unknown command \"%s\"", name), hint: []string{"help"}}
+	best := nearest(word, words)
+	if best == "" || distance(strings.ToLower(word), best) > min(2, max(1, len(word)/3)) {
+		return e
 	}
+	e.message += fmt.Sprintf("; did you mean \"%s\"?", best)
+	meant := strings.TrimSuffix(name, word) + best
+	if !looks(meant) {
+		e.hint = append(e.hint, strings.Fields(meant)...)
+		return e
+	}
+	at := from + slices.Index(p.args[from:], word)
+	e.hint = p.replaced(at, func(string) string { return best })
 	return e
+}
+
+// looks reports whether a command, or each of a family, changes nothing and starts no
+// plugin, whatever flags it is given.
+func looks(name string) bool {
+	return slices.Contains([]string{"check", "list", "show", "verify", "review", "project list", "operations list", "operations show",
+		"logs", "history", "env", "version", "completion", "help"}, name)
 }
 
 // replaced returns the arguments with one of them changed: the command that was

@@ -8,6 +8,7 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
 
 type listData struct {
@@ -62,9 +63,17 @@ func (in *invocation) packages(all bool) ([]pkgmgr.Info, error) {
 
 func (p *page) packages(list []pkgmgr.Info) {
 	rows := make([][]string, 0, len(list))
+	named := make(map[[2]string]int, len(list))
+	for _, i := range list {
+		named[[2]string{i.ID, i.Version}]++
+	}
 	for _, i := range list {
 		d := newPackageData(i)
-		rows = append(rows, []string{d.ID, d.Version, d.Status, strings.Join(d.GrantedScopes, " "), d.remark()})
+		note := d.remark()
+		if named[[2]string{i.ID, i.Version}] > 1 {
+			note = strings.TrimSuffix(d.shortDigest()+", "+note, ", ")
+		}
+		rows = append(rows, []string{d.ID, d.Version, d.Status, strings.Join(d.GrantedScopes, " "), note})
 	}
 	p.table(render.Table{
 		Columns: []render.Column{{Title: "NAME", Fixed: true}, {Title: "VERSION"}, {Title: "STATUS", Fixed: true}, {Title: "GRANTED"}, {Title: "NOTE"}},
@@ -76,6 +85,18 @@ func (p *page) packages(list []pkgmgr.Info) {
 			return render.Plain
 		},
 	})
+}
+
+// shortDigest tells packages of one id and version apart: the beginning of the package
+// digest, as it is, else as it was recorded, or else the path.
+func (d packageData) shortDigest() string {
+	const enough = len(digest.Prefix) + 12
+	for _, g := range []digest.Digest{d.Package, d.Recorded} {
+		if len(g) > enough {
+			return string(g[:enough])
+		}
+	}
+	return d.Path
 }
 
 // remark is the one thing worth knowing about a package beside its status.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
@@ -55,7 +54,7 @@ func sidesOf(c lockfile.Conflict) string {
 func (in *invocation) mergeHere(side string) error {
 	take, known := map[string]lockfile.Take{"": lockfile.TakeNone, "ours": lockfile.TakeOurs, "theirs": lockfile.TakeTheirs}[side]
 	if !known {
-		return in.usage("--take: %q is neither ours nor theirs", side)
+		return in.usage("--take: \"%s\" is neither ours nor theirs", side)
 	}
 	p, err := in.projectHere(projectMustExist)
 	if err != nil {
@@ -104,11 +103,11 @@ func (in *invocation) mergeHere(side string) error {
 // indexSides returns the three sides of an unmerged lock from git's index, whole as
 // they were committed, or nil where there is no git or the file is not unmerged.
 func (in *invocation) indexSides(ctx context.Context, p *project.Project) *lockfile.Sides {
-	git := func(args ...string) ([]byte, error) {
-		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", p.Root, "-c", "core.fsmonitor=false"}, args...)...)
-		return cmd.Output()
+	git := in.git(p.Root)
+	if git == nil {
+		return nil
 	}
-	list, err := git("ls-files", "--unmerged", "-z", "--", lockfile.FileName)
+	list, err := git(ctx, "ls-files", "--unmerged", "-z", "--", lockfile.FileName)
 	if err != nil || len(list) == 0 {
 		return nil
 	}
@@ -120,8 +119,8 @@ func (in *invocation) indexSides(ctx context.Context, p *project.Project) *lockf
 		if len(words) != 3 {
 			return nil
 		}
-		text, err := git("cat-file", "blob", words[1])
-		if err != nil || len(text) > lockfile.MaxBytes {
+		text, err := git(ctx, "cat-file", "blob", words[1])
+		if err != nil {
 			return nil
 		}
 		switch words[2] {

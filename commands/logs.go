@@ -47,6 +47,9 @@ func logsCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
+			if err := in.limited(limit); err != nil {
+				return err
+			}
 			if follow && in.globals.json {
 				return in.usage("--follow never ends and --json prints one document: use one of them")
 			}

@@ -16,6 +16,12 @@ func TestUsageErrors(t *testing.T) {
 	for _, c := range []struct{ args, message, hint string }{
 		{"", "no command given", "switchyard help"},
 		{"frobnicate", `unknown command "frobnicate"`, "switchyard help"},
+		{"sign x", `unknown command "sign"`, "switchyard help"},
+		{"bogus", `unknown command "bogus"`, "switchyard help"},
+		{"unpn x", `did you mean "unpin"?`, "switchyard help unpin"},
+		{"rn demo health", `did you mean "run"?`, "switchyard help run"},
+		{"project turst .", `did you mean "trust"?`, "switchyard help project trust"},
+		{"project lst", `did you mean "list"?`, "switchyard project list"},
 		{"verson --json", `did you mean "version"?`, "switchyard version --json"},
 		{"--json verson", `did you mean "version"?`, "switchyard --json version"},
 		{"version extra --json", `unexpected argument "extra"`, "switchyard help version"},

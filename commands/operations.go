@@ -62,6 +62,9 @@ func operationsListCommand(in *invocation) *cli.Command {
 		UsageText:   "switchyard operations list\nswitchyard operations list repo-facts --limit 5 --json",
 		Flags:       flags{limitFlag(&limit, 20, "operations")},
 		Action: func(c *cli.Context) error {
+			if err := in.limited(limit); err != nil {
+				return err
+			}
 			h, id, err := in.homeAndID(c)
 			if err != nil {
 				return err
@@ -101,6 +104,14 @@ func operationsListCommand(in *invocation) *cli.Command {
 func limitFlag(limit *int, value int, what string) cli.Flag {
 	return &cli.IntFlag{Name: "limit", Value: value, Destination: limit,
 		Usage: fmt.Sprintf("show at most `N` %s, 0 for all (default %d)", what, value)}
+}
+
+// limited refuses a --limit that is no number of things.
+func (in *invocation) limited(limit int) error {
+	if limit < 0 {
+		return in.usage("--limit must be 0 or more, not %d", limit)
+	}
+	return nil
 }
 
 func stateMark(s state.OperationState) render.Mark {

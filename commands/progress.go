@@ -15,9 +15,13 @@ const patience = 500 * time.Millisecond
 // redrawAfter is the least time between two drawings of a bar.
 const redrawAfter = 100 * time.Millisecond
 
-// A bar shows on a terminal's standard error how far long work has come. It is
-// drawn only after patience and removed when the work ends. Its methods may be
-// called from several goroutines.
+// cells is the length of a bar.
+const cells = 20
+
+// A bar shows on a terminal's standard error how far long work has come, and, where
+// that is not known, that it goes on. It is drawn only after patience, drawn again
+// by itself, and removed when the work ends. Its methods may be called from several
+// goroutines, and all but enter and advance on nil.
 type bar struct {
 	in    *invocation
 	width int
@@ -27,7 +31,9 @@ type bar struct {
 	begun       time.Time // zero: no work yet
 	stage       string
 	done, total int64
+	heard       time.Time // when enter or advance was last called
 	drawn       time.Time // when it was last drawn, zero: not on the screen
+	resting     bool      // nothing is drawn until work is heard of again
 	closed      bool
 }
 
@@ -44,10 +50,7 @@ func (b *bar) enter(stage string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stage, b.done, b.total = stage, 0, 0
-	if b.begun.IsZero() {
-		b.begun = b.in.env.Now()
-		b.timer = time.AfterFunc(patience, b.tick)
-	}
+	b.hear()
 	b.draw()
 }
 
@@ -56,15 +59,45 @@ func (b *bar) advance(done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done, b.total = done, total
-	if b.in.env.Now().Sub(b.drawn) >= redrawAfter {
+	b.hear()
+	if b.heard.Sub(b.drawn) >= redrawAfter {
 		b.draw()
+	}
+}
+
+// hear notes that there is work. mu is held.
+func (b *bar) hear() {
+	b.heard = b.in.env.Now()
+	if b.begun.IsZero() || b.resting {
+		b.resting = false
+		if b.begun.IsZero() {
+			b.begun = b.heard
+		}
+		b.wake(patience)
+	}
+}
+
+// wake has the bar drawn again after a while. mu is held.
+func (b *bar) wake(after time.Duration) {
+	switch {
+	case b.closed:
+	case b.timer == nil:
+		b.timer = time.AfterFunc(after, b.tick)
+	default:
+		b.timer.Reset(after)
 	}
 }
 
 func (b *bar) tick() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.draw()
+	if b.closed || b.resting {
+		return
+	}
+	if b.in.env.Now().Sub(b.drawn) >= redrawAfter {
+		b.draw()
+	}
+	b.wake(redrawAfter)
 }
 
 // draw draws the bar if the work has taken long enough. mu is held.
@@ -85,24 +118,48 @@ func (b *bar) text() string {
 	}
 	right := ""
 	switch {
-	case b.total > 0:
-		const cells = 20
+	case b.total > 0 && (b.done < b.total || b.drawn.Sub(b.heard) < patience):
 		part := min(cells, int(b.done*cells/b.total))
 		right = fmt.Sprintf(" [%s%s] %3d%%", strings.Repeat("=", part), strings.Repeat(" ", cells-part), min(100, b.done*100/b.total))
-	case b.done > 0:
-		right = " " + byteSize(b.done)
+	case b.total == 0 && b.done > 0:
+		right = " " + b.moving() + " " + byteSize(b.done)
+	default:
+		right = " " + b.moving()
 	}
 	return render.Cut(render.Text(b.stage), room-1-render.Width(right)) + right
 }
 
-// clear takes the bar off the screen, for a line of text.
-func (b *bar) clear() {
+// moving is a bar without a measure: a mark that goes to and fro with the time.
+func (b *bar) moving() string {
+	const mark = "==="
+	const way = cells - len(mark)
+	at := int(b.drawn.Sub(b.begun)/redrawAfter) % (2 * way)
+	if at > way {
+		at = 2*way - at
+	}
+	return "[" + strings.Repeat(" ", at) + mark + strings.Repeat(" ", way-at) + "]"
+}
+
+// aside takes the bar off the screen while write writes a line of text.
+func (b *bar) aside(write func()) {
+	if b != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.erase()
+	}
+	write()
+}
+
+// rest takes the bar off the screen until there is work again: for results and
+// questions.
+func (b *bar) rest() {
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.erase()
+	b.resting = true
 }
 
 // end takes the bar off the screen for good.

@@ -50,6 +50,46 @@ func TestBarAppearsOnlyForLongWork(t *testing.T) {
 	}
 }
 
+// Work that says nothing more still shows that it goes on: the bar appears after
+// patience and moves with the time, also once everything measured is done.
+func TestBarMovesByItself(t *testing.T) {
+	for name, begin := range map[string]func(*bar){
+		"a stage alone":    func(b *bar) { b.enter("installing") },
+		"all bytes copied": func(b *bar) { b.enter("copying"); b.advance(10, 10) },
+	} {
+		env, in := barEnv(t)
+		b := in.newBar()
+		begin(b)
+		if env.err.Len() > 0 {
+			t.Errorf("%s: drawn at once: %q", name, env.err.String())
+		}
+		last := ""
+		env.now = env.now.Add(patience)
+		for range 50 {
+			env.err.Reset()
+			b.tick()
+			line, drawn := strings.CutPrefix(env.err.String(), "\r\x1b[K")
+			if !drawn || line == last || !strings.Contains(line, "[") || !strings.Contains(line, "=== ") && !strings.Contains(line, "===]") || render.Width(line) >= 80 {
+				t.Fatalf("%s: %q after %q", name, env.err.String(), last)
+			}
+			last = line
+			env.now = env.now.Add(redrawAfter)
+		}
+		env.err.Reset()
+		b.rest()
+		b.tick()
+		if env.err.String() != "\r\x1b[K" {
+			t.Errorf("%s: a resting bar shows %q", name, env.err.String())
+		}
+		env.err.Reset()
+		b.advance(1, 4)
+		if !strings.Contains(env.err.String(), "25%") {
+			t.Errorf("%s: work after a rest shows %q", name, env.err.String())
+		}
+		b.end()
+	}
+}
+
 func TestBarIsTakenAwayForText(t *testing.T) {
 	env, in := barEnv(t)
 	in.bar = in.newBar()

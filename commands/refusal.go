@@ -30,7 +30,7 @@ func unsafeBlock(r *archive.Refusal) *block {
 }
 
 func (in *invocation) malformedBlock(m *pkgmgr.Malformed, d malformedDetails) *block {
-	what := m.Err.Error()
+	what := said(m.Err)
 	if len(d.Problems) > 0 {
 		what = "the manifest breaks " + count(len(d.Problems), "rule")
 	}
@@ -252,7 +252,7 @@ func (in *invocation) platformHint(w *pkgmgr.WrongPlatform) string {
 		if source := in.givenSource(w.Where); source != "" {
 			return in.next("review", source)
 		}
-		return in.next("help", in.commandName())
+		return in.next(helpOn(in.commandName())...)
 	}
 	words := []string{in.env.Program}
 	for i := 0; i < len(in.env.Args); i++ {

@@ -84,18 +84,18 @@ func (in *invocation) callRequest(words []string, o runOptions) (*runtime.Reques
 	operate := req.Method == pkgmgr.MethodOperate
 	switch {
 	case req.Method != pkgmgr.MethodHealth && req.Method != pkgmgr.MethodInspect && !operate:
-		return nil, in.usage("unknown method %q: say health, inspect or operate", words[0])
+		return nil, in.usage("unknown method \"%s\": say health, inspect or operate", words[0])
 	case operate && len(words) < 2:
 		return nil, in.usage("operate needs the name of an action")
 	case !operate && len(words) > 1:
-		return nil, in.usage("unexpected argument %q after %s", words[1], words[0])
+		return nil, in.usage("unexpected argument \"%s\" after %s", words[1], words[0])
 	case !operate && (o.input != "" || o.key != ""):
 		return nil, in.usage("--input and --idempotency-key belong to operate")
 	}
 	if o.timeout != "" {
 		d, err := time.ParseDuration(o.timeout)
 		if err != nil || d <= 0 {
-			return nil, in.usage("--timeout: %q is not a duration such as 30s or 2m", o.timeout)
+			return nil, in.usage("--timeout: \"%s\" is not a duration such as 30s or 2m", o.timeout)
 		}
 		req.Timeout = d
 	}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 )
 
 type showData struct {
-	Packages []packageData `json:"packages" doc:"Every installed version of the plugin that the name covers, the default one first."`
+	Packages []packageData `json:"packages" doc:"Every installed version of the plugin that the name covers, the one first that the project's lock names, else the default one."`
 	Grants   []partsData   `json:"grants" doc:"What the grants of each of them are made of, in the same order."`
 }
 
@@ -53,6 +54,8 @@ func showCommand(in *invocation) *cli.Command {
 			}
 			data := showData{}
 			lock := in.lockOrNone()
+			// What the lock names is what the other commands mean by the name.
+			slices.SortStableFunc(infos, func(a, b pkgmgr.Info) int { return before(a.Locked, b.Locked) })
 			for _, i := range infos {
 				data.Packages = append(data.Packages, newPackageData(i))
 				data.Grants = append(data.Grants, in.parts(lock, i))
@@ -68,6 +71,17 @@ func showCommand(in *invocation) *cli.Command {
 			return nil
 		},
 	}
+}
+
+// before orders what is first before what is not.
+func before(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // everyVersion asks for the versions that are not the default, too.

@@ -79,6 +79,7 @@ func (in *invocation) verify(args []string, sha256 string) ([]pkgmgr.Verificatio
 		if err != nil {
 			return nil, err
 		}
+		in.working("verifying " + args[0])
 		v, err := h.VerifyArchive(in.context(), args[0], want)
 		return []pkgmgr.Verification{v}, err
 	}
@@ -97,6 +98,7 @@ func (in *invocation) verify(args []string, sha256 string) ([]pkgmgr.Verificatio
 	if err != nil {
 		return nil, err
 	}
+	in.working("verifying packages")
 	return h.Verify(in.context(), refs, lock)
 }
 
@@ -109,7 +111,7 @@ func (in *invocation) verified(list []pkgmgr.Verification, strict bool) error {
 	for _, v := range list {
 		d := verifiedData{v.ID, v.Version, v.Package, v.Where, string(v.Verdict), string(v.Digests), string(v.Signature), string(v.Revocation), string(v.SBOM), newSigners(v.Signers), v.Reason}
 		if v.Err != nil {
-			d.Reason = v.Err.Error()
+			d.Reason = said(v.Err)
 			if failure == nil {
 				failure = v.Err
 				in.subject = v.ID

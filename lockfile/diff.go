@@ -137,9 +137,9 @@ func (s *Signer) String() string {
 	case s == nil:
 		return ""
 	case s.Key != "":
-		return fmt.Sprintf("key %q", s.Key)
+		return fmt.Sprintf("key \"%s\"", s.Key)
 	}
-	return fmt.Sprintf("%q certified by %q", s.Identity, s.Issuer)
+	return fmt.Sprintf("\"%s\" certified by \"%s\"", s.Identity, s.Issuer)
 }
 
 func diffFloors(a, b *File) []Change {

@@ -151,7 +151,7 @@ func (f *File) Without(id string) *File {
 func (f *File) WithPlatform(id, key string, e Platform) (*File, error) {
 	p, ok := f.Plugin(id)
 	if !ok {
-		return nil, fmt.Errorf("plugin %q: %w", id, ErrNotLocked)
+		return nil, fmt.Errorf("plugin \"%s\": %w", id, ErrNotLocked)
 	}
 	if err := CheckPlatform(key); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (f *File) WithPlatform(id, key string, e Platform) (*File, error) {
 	p = p.canonical()
 	p.Platforms[key] = e.canonical()
 	if mixesAny(p.Platforms) {
-		return nil, fmt.Errorf("plugin %q: %w: %q stands alone, without keys of single platforms", id, ErrPlatform, Any)
+		return nil, fmt.Errorf("plugin \"%s\": %w: \"%s\" stands alone, without keys of single platforms", id, ErrPlatform, Any)
 	}
 	return f.With(p), nil
 }

@@ -272,3 +272,16 @@ func directory(t *testing.T, dir string) []string {
 	}
 	return names
 }
+
+// A first entry with its name misspelt is told at its own place.
+func TestMisspeltFirstEntry(t *testing.T) {
+	valid := string(read(t, filepath.Join(fixtures, "valid", "one.lock")))
+	at := strings.Index(valid, "[[plugin]]")
+	entry := valid[at:]
+	text := valid[:at] + strings.Replace(entry, "[[plugin]]", "[[Plugin]]", 1) + "\n" + entry
+	_, err := Parse("switchyard.lock", []byte(text))
+	var e *SyntaxError
+	if !errors.As(err, &e) || e.Line != strings.Count(valid[:at], "\n")+1 || e.Column != 3 || !strings.Contains(e.Message, `unknown member "Plugin"`) {
+		t.Errorf("%v", err)
+	}
+}

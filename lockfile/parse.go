@@ -58,7 +58,7 @@ func (r reader) file() *File {
 			continue
 		}
 		if first, again := lines[p.ID]; again {
-			r.Faultf(at, "plugin %q is already locked in line %d; one version of an id can be locked", p.ID, first)
+			r.Faultf(at, "plugin \"%s\" is already locked in line %d; one version of an id can be locked", p.ID, first)
 			continue
 		}
 		lines[p.ID] = r.Line(at)
@@ -68,7 +68,7 @@ func (r reader) file() *File {
 	for _, n := range t.Tables("revocations", MaxFloors) {
 		floor, at := r.floor(n)
 		if first, again := issuers[floor.Issuer]; again && floor.Issuer != "" {
-			r.Faultf(at, "issuer %q already has a floor in line %d", floor.Issuer, first)
+			r.Faultf(at, "issuer \"%s\" already has a floor in line %d", floor.Issuer, first)
 			continue
 		}
 		issuers[floor.Issuer] = r.Line(at)
@@ -85,10 +85,10 @@ func (r reader) plugin(n *tomlstrict.Node) (p Plugin, at int) {
 	if v, ok := t.Text("id", true); ok {
 		at = v.Offset
 		if err := manifest.CheckID(v.Text); err != nil {
-			r.Faultf(v.Offset, "id %q %v", v.Text, err)
+			r.Faultf(v.Offset, "id \"%s\" %v", v.Text, err)
 		} else {
 			p.ID = v.Text
-			t.Rename(fmt.Sprintf("plugin %q", p.ID))
+			t.Rename(fmt.Sprintf("plugin \"%s\"", p.ID))
 		}
 	}
 	p.Version = r.line(t, "version", true, manifest.MaxVersion)
@@ -142,13 +142,13 @@ func (r reader) platforms(plugin *tomlstrict.TableReader) map[string]Platform {
 			r.Faultf(m.NameStart, "%s: %v", plugin.Where(), err)
 		}
 		if m.Name == Any && len(n.Members) > 1 {
-			r.Faultf(m.NameStart, "%s: platform %q stands alone, without single platforms", plugin.Where(), Any)
+			r.Faultf(m.NameStart, "%s: platform \"%s\" stands alone, without single platforms", plugin.Where(), Any)
 		}
 		if m.Value.Kind != tomlstrict.Table {
-			r.Faultf(m.Value.Start, "%s: platform %q must be a table, not %v", plugin.Where(), m.Name, m.Value.Kind)
+			r.Faultf(m.Value.Start, "%s: platform \"%s\" must be a table, not %v", plugin.Where(), m.Name, m.Value.Kind)
 			continue
 		}
-		platforms[m.Name] = r.platform(m.Value, fmt.Sprintf("%s, platform %q", plugin.Where(), m.Name))
+		platforms[m.Name] = r.platform(m.Value, fmt.Sprintf("%s, platform \"%s\"", plugin.Where(), m.Name))
 	}
 	return platforms
 }
@@ -169,7 +169,7 @@ func (r reader) platform(n *tomlstrict.Node, where string) Platform {
 func (r reader) digest(t *tomlstrict.TableReader, name string) digest.Digest {
 	v, ok := t.Text(name, true)
 	if ok && !digest.IsCanonical(v.Text) {
-		r.Faultf(v.Offset, "%q must be %q and 64 lower-case hex digits, not %q", name, digest.Prefix, v.Text)
+		r.Faultf(v.Offset, "\"%s\" must be \"%s\" and 64 lower-case hex digits, not \"%s\"", name, digest.Prefix, v.Text)
 	}
 	return digest.Digest(v.Text)
 }
@@ -209,7 +209,7 @@ func (r reader) tokens(t *tomlstrict.TableReader, name string, required bool, li
 			r.Faultf(v.Offset, "%s: %v", name, err)
 		}
 		if seen[v.Text] {
-			r.Faultf(v.Offset, "%s: %q occurs twice", name, v.Text)
+			r.Faultf(v.Offset, "%s: \"%s\" occurs twice", name, v.Text)
 		}
 		seen[v.Text] = true
 		words = append(words, v.Text)

@@ -16,13 +16,13 @@ func CheckPlatform(key string) error {
 	}
 	goos, goarch, ok := strings.Cut(key, "/")
 	if !ok {
-		return fmt.Errorf("%w: %q is not %q or of the form os/arch", ErrPlatform, key, Any)
+		return fmt.Errorf("%w: \"%s\" is not \"%s\" or of the form os/arch", ErrPlatform, key, Any)
 	}
 	if !knownOS(goos) {
-		return fmt.Errorf("%w: unknown operating system %q in %q%s", ErrPlatform, goos, key, goName(goos))
+		return fmt.Errorf("%w: unknown operating system \"%s\" in \"%s\"%s", ErrPlatform, goos, key, goName(goos))
 	}
 	if !knownArch(goarch) {
-		return fmt.Errorf("%w: unknown architecture %q in %q%s", ErrPlatform, goarch, key, goName(goarch))
+		return fmt.Errorf("%w: unknown architecture \"%s\" in \"%s\"%s", ErrPlatform, goarch, key, goName(goarch))
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func goName(s string) string {
 	default:
 		return ""
 	}
-	return fmt.Sprintf("; Go's name is %q", name)
+	return fmt.Sprintf("; Go's name is \"%s\"", name)
 }
 
 // CheckToken accepts a scope or a kind of evidence: a lower-case letter, then up
@@ -78,7 +78,7 @@ func CheckToken(s string) error {
 		ok = c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("._:-", c) >= 0
 	}
 	if !ok {
-		return fmt.Errorf("%q is not a name of lower-case letters, digits and \". _ : -\"", s)
+		return fmt.Errorf("\"%s\" is not a name of lower-case letters, digits and \". _ : -\"", s)
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func checkPlaceholders(s string) error {
 		switch name := rest[i : i+end+1]; name {
 		case "{version}", "{os}", "{arch}":
 		default:
-			return fmt.Errorf("has the unknown placeholder %q; known are {version}, {os} and {arch}", name)
+			return fmt.Errorf("has the unknown placeholder \"%s\"; known are {version}, {os} and {arch}", name)
 		}
 		rest = rest[i+end+1:]
 	}
@@ -139,7 +139,7 @@ func checkURL(s string) error {
 	case err != nil || u.Host == "" || u.Opaque != "":
 		return fmt.Errorf("is not a valid URL")
 	case u.Scheme != "https" && u.Scheme != "oci":
-		return fmt.Errorf("has the scheme %q; only https and oci are allowed", u.Scheme)
+		return fmt.Errorf("has the scheme \"%s\"; only https and oci are allowed", u.Scheme)
 	case u.User != nil:
 		return fmt.Errorf("holds credentials; project files are committed and must hold none")
 	case u.Fragment != "" || strings.Contains(s, "#"):
@@ -151,7 +151,7 @@ func checkURL(s string) error {
 	}
 	for name := range query {
 		if secretName(name) {
-			return fmt.Errorf("holds credentials in the query member %q; project files are committed and must hold none", name)
+			return fmt.Errorf("holds credentials in the query member \"%s\"; project files are committed and must hold none", name)
 		}
 	}
 	return nil

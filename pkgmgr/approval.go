@@ -85,10 +85,13 @@ type Approval struct {
 func (a *Approval) Close() { a.Executable.Close() }
 
 // Consider selects the package that a request names and marks the call as
-// running. The caller ends Decision.Call on every path.
+// running. An id that more than one directory claims is *Claimed. The caller ends Decision.Call on every path.
 func (h *Home) Consider(ctx context.Context, req CallRequest) (*Decision, error) {
 	sel, err := h.selectPackage(ctx, req.Ref, req.Lock, lockBinds, req.Project)
 	if err != nil {
+		return nil, err
+	}
+	if err := h.uncontested(sel); err != nil {
 		return nil, err
 	}
 	return h.decide(sel, req.Method, req.Project)

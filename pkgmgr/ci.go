@@ -170,20 +170,21 @@ func (h *Home) installLocked(ctx context.Context, lock *Lock, e lockfile.Plugin,
 
 // InstallProject installs what switchyard.toml asks for and, beside it, what the
 // lock names: the locked version where switchyard.toml accepts it, else what the
-// source holds. It writes no project file. lock may be nil.
+// source holds. A version that is asked for and not locked becomes the default where
+// it is higher than the present one; a lower one is no downgrade, but stands beside it.
+// It writes no project file. lock may be nil.
 func (h *Home) InstallProject(ctx context.Context, p *project.Project, lock *Lock, o InstallOptions) ([]*Installed, error) {
 	config, _, err := p.ReadConfig()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var out []*Installed
+	o.Default = DefaultKeep // under a lock, the lock says which version runs
 	if lock != nil {
 		for _, e := range lock.File.Plugins {
 			if w, wanted := wantedOf(config, e.ID); wanted && (!w.Accepts(e.Version) || lockfile.CleanSource(w.Source) != e.Source) {
 				continue
 			}
-			o := o
-			o.Default = DefaultKeep
 			i, err := h.installLocked(ctx, lock, e, o)
 			if err != nil {
 				return out, err
@@ -194,6 +195,7 @@ func (h *Home) InstallProject(ctx context.Context, p *project.Project, lock *Loc
 	if config == nil {
 		return out, nil
 	}
+	o.Default = DefaultRaise
 	for _, id := range config.IDs() {
 		if slices.ContainsFunc(out, func(i *Installed) bool { return i.ID == id }) {
 			continue

@@ -137,6 +137,16 @@ func TestInstallLockedRefuses(t *testing.T) {
 		"package":     {func(e *lockfile.Plugin, p *lockfile.Platform) { p.Package = wrong }, integrityOf("package digest")},
 		"manifest":    {func(e *lockfile.Plugin, p *lockfile.Platform) { p.Manifest = wrong }, integrityOf("manifest digest")},
 		"fingerprint": {func(e *lockfile.Plugin, p *lockfile.Platform) { p.Fingerprint = wrong }, integrityOf("fingerprint")},
+		"all that is read": {func(e *lockfile.Plugin, p *lockfile.Platform) {
+			p.Package, p.Manifest, p.Fingerprint = wrong, wrong, wrong
+		},
+			func(t *testing.T, err error) {
+				i := as[*Integrity](t, err)
+				if i.What != "package digest" || len(i.Also) != 2 || i.Also[0].What != "manifest digest" || i.Also[1].What != "fingerprint" ||
+					strings.Count(err.Error(), string(wrong)) != 3 {
+					t.Errorf("%v", err)
+				}
+			}},
 		"version":     {func(e *lockfile.Plugin, p *lockfile.Platform) { e.Version = "1.0.1" }, func(t *testing.T, err error) { as[*WrongPackage](t, err) }},
 		"source gone": {func(e *lockfile.Plugin, p *lockfile.Platform) { e.Source = "dist/none.tar.zst" }, func(t *testing.T, err error) { as[*NotFound](t, err) }},
 		"no source":   {func(e *lockfile.Plugin, p *lockfile.Platform) { e.Source = "" }, func(t *testing.T, err error) { as[*NoSource](t, err) }},
@@ -161,7 +171,7 @@ func TestInstallLockedRefuses(t *testing.T) {
 			_, err := fresh.InstallLocked(w.ctx, w.lock(), e)
 			c.check(t, err)
 			wantLines(t, fresh.list(true))
-			if name == "package" || name == "source gone" || name == "no source" || name == "remote" {
+			if name == "package" || name == "all that is read" || name == "source gone" || name == "no source" || name == "remote" {
 				return
 			}
 			// Also where it is installed already.

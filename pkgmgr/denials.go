@@ -60,9 +60,13 @@ func (d Denial) covers(s subject) bool {
 // an error, never an empty one.
 func (h *Home) readDenials() ([]Denial, error) {
 	path := h.join(revokedDir, denialsFile)
-	raw, err := os.ReadFile(path)
+	raw, err := readOwn(path, maxDenialBytes+1)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	}
+	var bad *Malformed
+	if errors.As(err, &bad) {
+		return nil, bad
 	}
 	if err != nil {
 		return nil, fmt.Errorf("local revocations: %w", err)

@@ -53,6 +53,18 @@ func Diagnose(ctx context.Context, path string) []Finding {
 		err = fmt.Errorf("packages in the store that are not recorded: %d", len(unnamed))
 	}
 	add("store", err, "every package is recorded", true)
+	missing, err := h.lostDefaults(ctx)
+	if err != nil {
+		add("default versions", err, "", false)
+	}
+	for _, in := range missing {
+		add("default version of "+in.ID, lostDetail(in), "", true)
+	}
+	broken, err := h.brokenPlugins(ctx)
+	if err != nil {
+		add("plugins", err, "", false)
+	}
+	out = append(out, broken...)
 	targets, err := h.verifyTargets(ctx, nil, nil)
 	if err != nil {
 		add("packages", err, "", false)
@@ -105,11 +117,13 @@ func (h *Home) interrupted() error {
 type Repaired struct {
 	DatabaseAside string // where the damaged database was moved; "" when it was missing or good
 	Recorded      []Moved
+	Restored      []Moved // default versions that were put back below plugins/
 	LostCalls     int
 }
 
 // Repair starts a new database where the old one is missing or damaged, records
-// what stands unrecorded in the store, and resolves interrupted changes. With an
+// what stands unrecorded in the store, puts lost default versions back from it, and
+// resolves interrupted changes. With an
 // old database every trust, grant and project is gone; denials and quarantine
 // stand, because they are kept outside of it. A repair that was interrupted is
 // simply made again.
@@ -142,6 +156,9 @@ func Repair(ctx context.Context, path string, o Options) (*Repaired, error) {
 		return out, err
 	}
 	if out.Recorded, err = h.recordStore(ctx); err != nil {
+		return out, err
+	}
+	if out.Restored, err = h.restoreDefaults(ctx); err != nil {
 		return out, err
 	}
 	out.LostCalls, err = h.buryLost(ctx)

@@ -40,10 +40,23 @@ type Integrity struct {
 	Found    digest.Digest
 	Where    string   // a path or source
 	Causes   []string // likely ones, most likely first
+	// Also are digests of the same thing that differ as well and were known without
+	// reading more.
+	Also []Difference
+}
+
+// A Difference is one more digest that is not the expected one.
+type Difference struct {
+	What            string // as in Integrity
+	Expected, Found digest.Digest
 }
 
 func (e *Integrity) Error() string {
-	return fmt.Sprintf("%s of %s differs: expected %s, found %s", e.What, e.Where, e.Expected, e.Found)
+	msg := fmt.Sprintf("%s of %s differs: expected %s, found %s", e.What, e.Where, e.Expected, e.Found)
+	for _, d := range e.Also {
+		msg += fmt.Sprintf("; %s: expected %s, found %s", d.What, d.Expected, d.Found)
+	}
+	return msg
 }
 
 // Malformed says that a package breaks a rule of its kind: manifest, executable

@@ -110,13 +110,19 @@ func readManifest(root *os.Root, where string) (manifest.Manifest, []byte, error
 }
 
 // ParseManifest reads plugin.json strictly: I-JSON, exactly the schema's members,
-// every rule of the call protocol. The error is *ijson.Error or *manifest.Invalid.
+// every rule of the call protocol. The error is *ijson.Error or *manifest.Invalid. The
+// protocol allows an executable that is inside the package once it is cleaned; what is
+// returned, and so reviewed, recorded and started, is the cleaned path.
 func ParseManifest(raw []byte) (manifest.Manifest, error) {
 	var m manifest.Manifest
 	if err := ijson.Unmarshal(raw, &m); err != nil {
 		return m, err
 	}
-	return m, m.Validate()
+	if err := m.Validate(); err != nil {
+		return m, err
+	}
+	m.Executable = path.Clean(m.Executable)
+	return m, nil
 }
 
 // openExecutable opens the manifest's executable, which keeps the rules that

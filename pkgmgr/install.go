@@ -23,6 +23,9 @@ const (
 	DefaultReplace
 	// DefaultKeep makes the version the default only where the id has none.
 	DefaultKeep
+	// DefaultRaise makes the version the default, unless it is lower than the present
+	// one, which stays then.
+	DefaultRaise
 )
 
 // InstallOptions configure Install. The zero value is an ordinary install.
@@ -172,17 +175,19 @@ func (e *Expectation) check(c *Contents, where string) error {
 		"the lock was written for another build of this version",
 		"the package was changed after it was reviewed",
 	}
-	for _, d := range []struct {
-		what            string
-		expected, found digest.Digest
-	}{
+	var differ []Difference
+	for _, d := range []Difference{
 		{"package digest", e.Package, c.Package},
 		{"manifest digest", e.Manifest, c.ManifestDigest},
 		{"fingerprint", e.Fingerprint, c.Fingerprint},
 	} {
-		if d.expected != "" && d.expected != d.found {
-			return &Integrity{What: d.what, Expected: d.expected, Found: d.found, Where: where, Causes: causes}
+		if d.Expected != "" && d.Expected != d.Found {
+			differ = append(differ, d)
 		}
+	}
+	if len(differ) > 0 {
+		first := differ[0]
+		return &Integrity{What: first.What, Expected: first.Expected, Found: first.Found, Where: where, Causes: causes, Also: differ[1:]}
 	}
 	accepted := e.Version == "" || e.Version == c.Manifest.Version
 	wanted := e.Version

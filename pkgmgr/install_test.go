@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
@@ -176,6 +177,37 @@ func TestUninstall(t *testing.T) {
 	s.sound()
 }
 
+// A version that two packages have is not removed without naming one, and what is
+// left without a default version is said.
+func TestUninstallOfAnAmbiguousVersion(t *testing.T) {
+	s := newSite(t)
+	var notes []string
+	s.on.Note = func(text string) { notes = append(notes, text) }
+	one, other := sample{id: "x", version: "1.0.0"}, sample{id: "x", version: "1.0.0", files: map[string]string{"a": "a"}}
+	s.install(one.dir(t))
+	s.install(other.dir(t))
+	_, err := s.Install(s.ctx, sample{id: "x", version: "0.9.0"}.dir(t), InstallOptions{Default: DefaultKeep})
+	must(t, err)
+	_, err = s.Uninstall(s.ctx, Ref{ID: "x", Version: "1.0.0"})
+	if a := as[*Ambiguous](t, err); len(a.Candidates) != 2 || a.Ref != "x@1.0.0" {
+		t.Errorf("%+v", a)
+	}
+	wantLines(t, s.list(true), "x* 1.0.0 untrusted", "x 0.9.0 untrusted", "x 1.0.0 untrusted")
+	_, err = s.Uninstall(s.ctx, Ref{ID: "x", Digest: one.digest(t)})
+	must(t, err)
+	wantLines(t, s.list(true), "x* 1.0.0 untrusted", "x 0.9.0 untrusted")
+	if len(notes) != 0 {
+		t.Errorf("%q", notes)
+	}
+	removed, err := s.Uninstall(s.ctx, Ref{ID: "x", Version: "1.0.0"})
+	must(t, err)
+	if len(removed) != 1 || !slices.Equal(notes, []string{"x has no default version now; still installed: 0.9.0"}) {
+		t.Errorf("%+v, %q", removed, notes)
+	}
+	wantLines(t, s.list(true), "x 0.9.0 untrusted")
+	s.sound()
+}
+
 func TestUninstallEveryVersion(t *testing.T) {
 	s := newSite(t)
 	one, two := sample{id: "x", version: "1.0.0"}, sample{id: "x", version: "2.0.0"}
@@ -270,6 +302,48 @@ func findingOf(t *testing.T, list []Finding, check string) Finding {
 		t.Fatalf("nothing was found out about %q", check)
 	}
 	return list[i]
+}
+
+// A call is refused while a second directory claims the id, whichever version it asks
+// for, and reads no manifest of packages that are recorded as something else.
+func TestCallOfAContestedID(t *testing.T) {
+	s := newSite(t)
+	old, one := sample{id: "x", version: "0.9.0"}, sample{id: "x", version: "1.0.0"}
+	for _, p := range []sample{old, one, {id: "y", version: "1.0.0"}} {
+		s.install(p.dir(t))
+		s.trust(p.id)
+		s.enable(p.id, manifest.ScopeMetadataRead)
+	}
+	elsewhere := sample{id: "x", version: "2.0.0"}.dir(t)
+	for name, put := range map[string]func(path string){
+		"directory": func(path string) { sample{id: "x", version: "2.0.0"}.writeTo(t, path) },
+		"same":      func(path string) { one.writeTo(t, path) },
+		"link":      func(path string) { must(t, os.Symlink(elsewhere, path)) },
+	} {
+		for _, ref := range []string{"x", "x@1.0.0", "x@0.9.0"} {
+			if _, err := s.health(ref); err != nil {
+				t.Fatal(err)
+			}
+			put(s.pluginPath("other"))
+			_, err := s.health(ref)
+			if c := as[*Claimed](t, err); c.ID != "x" || !slices.Equal(c.Dirs, []string{s.pluginPath("other"), s.pluginPath("x")}) {
+				t.Errorf("%s: %+v", name, c)
+			}
+			if _, err := s.health("y"); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			must(t, os.RemoveAll(s.pluginPath("other")))
+		}
+	}
+	// What holds no other id is in nobody's way.
+	must(t, os.Mkdir(s.pluginPath("empty"), 0o755))
+	must(t, syscall.Mkfifo(s.pluginPath("pipe"), 0o600))
+	must(t, os.Symlink(s.pluginPath("pipe"), s.pluginPath("link")))
+	write(t, s.pluginPath("file"), "x", 0o644)
+	sample{id: "z", version: "1.0.0"}.writeTo(t, s.pluginPath("w"))
+	if _, err := s.health("x"); err != nil {
+		t.Error(err)
+	}
 }
 
 // Two directories that claim one id are both named, at install and in the listing.

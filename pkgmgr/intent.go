@@ -67,10 +67,10 @@ func (s *stage) syncIntent() error {
 }
 
 // readIntent returns the intent, or false where the change had not begun: its
-// intent is missing or was not written to the end.
+// intent is missing, was not written to the end or is no file of this program.
 func (s *stage) readIntent() (intent, bool) {
 	var in intent
-	raw, err := os.ReadFile(s.join(intentFile))
+	raw, err := readOwn(s.join(intentFile), maxIntentBytes)
 	if err != nil || json.Unmarshal(raw, &in) != nil {
 		return intent{}, false
 	}

@@ -76,6 +76,9 @@ func keepPlatforms(f *lockfile.File, e lockfile.Plugin) lockfile.Plugin {
 	if e.Source == "" {
 		e.Source = old.Source
 	}
+	if digests, any := e.Platforms[lockfile.Any]; any {
+		e.Platforms = map[string]lockfile.Platform{scriptKey(e.Source, HostPlatform()): digests}
+	}
 	if _, any := e.Platforms[lockfile.Any]; any {
 		return e
 	}
@@ -117,9 +120,13 @@ func (h *Home) pinOnce(ctx context.Context, p *project.Project, ref Ref) (lockfi
 	if err != nil {
 		return none, err
 	}
+	source := pinSource(p, *sel.install)
 	key := c.Head.Platform
-	if key == "" {
+	switch key {
+	case "":
 		key = HostPlatform()
+	case lockfile.Any:
+		key = scriptKey(source, HostPlatform())
 	}
 	grants := []string{}
 	for _, s := range sel.grants() {
@@ -131,7 +138,7 @@ func (h *Home) pinOnce(ctx context.Context, p *project.Project, ref Ref) (lockfi
 	}
 	signer, kinds := evidence.toLock()
 	return lockfile.Plugin{
-		ID: c.Manifest.ID, Version: c.Manifest.Version, Source: pinSource(p, *sel.install), Grants: grants, Signer: signer,
+		ID: c.Manifest.ID, Version: c.Manifest.Version, Source: source, Grants: grants, Signer: signer,
 		Platforms: map[string]lockfile.Platform{key: {Archive: arch, Package: c.Package, Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint, Evidence: kinds}},
 	}, nil
 }
@@ -269,16 +276,14 @@ func (e *WrongPlatform) Error() string {
 	return fmt.Sprintf("%s is a program for %s, not for %s", e.Where, e.Found, e.Want)
 }
 
-// platformsFor returns the platforms to lock: those asked for, else the project's, else
-// this machine's.
+// platformsFor returns the platforms to lock: the project's, else this machine's, and
+// those asked for.
 func platformsFor(asked []string, c *project.Config) []string {
-	list := slices.Clone(asked)
-	if len(list) == 0 && c != nil {
+	list := []string{HostPlatform()}
+	if c != nil && len(c.Platforms) > 0 {
 		list = slices.Clone(c.Platforms)
 	}
-	if len(list) == 0 {
-		list = []string{HostPlatform()}
-	}
+	list = append(list, asked...)
 	slices.Sort(list)
 	return slices.Compact(list)
 }

@@ -200,6 +200,108 @@ func TestRelockOfScript(t *testing.T) {
 	}
 }
 
+// A script whose source is another file for each platform is locked like a program:
+// by platform, each from its own archive.
+func TestRelockOfScriptPerPlatform(t *testing.T) {
+	config := strings.ReplaceAll(toml, "platforms = [\"linux/amd64\", \"linux/arm64\"]\n", "")
+	w := newWorkspace(t, config)
+	_, _, otherName := programs()
+	other := strings.ReplaceAll(otherName, "-", "/")
+	here := sample{id: "x", version: "1.0.0"}
+	there := sample{id: "x", version: "1.0.0", files: map[string]string{"there": "t"}}
+	hereArchive := w.built(here, "x-1.0.0-"+hostName()+".tar.zst")
+	thereArchive := filepath.Join(w.root, "dist", "x-1.0.0-"+otherName+".tar.zst")
+	w.install(hereArchive)
+	w.trust("x")
+	w.enable("x", manifest.ScopeMetadataRead)
+	agreed := func(keys ...string) {
+		t.Helper()
+		if _, err := w.relock(LockCheck); err != nil {
+			t.Error(err)
+		}
+		e := w.entry("x")
+		if len(e.Platforms) != len(keys) {
+			t.Errorf("%+v", e.Platforms)
+		}
+		for _, key := range keys {
+			want := here
+			if key == other {
+				want = there
+			}
+			sum, err := hashFile(filepath.Join(w.root, "dist", "x-1.0.0-"+strings.ReplaceAll(key, "/", "-")+".tar.zst"))
+			must(t, err)
+			if p := e.Platforms[key]; p.Archive != sum || p.Package != want.digest(t) {
+				t.Errorf("%s: %+v", key, p)
+			}
+		}
+	}
+	_, err := w.relock(LockWrite)
+	must(t, err)
+	agreed(HostPlatform())
+
+	// A platform whose file is missing, then the same one with it.
+	for _, mode := range []LockMode{LockCheck, LockWrite} {
+		_, err = w.relock(mode, other)
+		if n := as[*NotFound](t, err); n.Name != thereArchive {
+			t.Errorf("%+v", n)
+		}
+	}
+	agreed(HostPlatform())
+	w.built(there, filepath.Base(thereArchive))
+	r, err := w.relock(LockWrite, other)
+	must(t, err)
+	if !r.Written || !slices.Equal(r.Unreviewed, []string{"x " + other}) {
+		t.Errorf("%+v", r)
+	}
+	agreed(HostPlatform(), other)
+
+	// A pin keeps the other platform, and so does a lock that names the first one.
+	_, err = w.Pin(w.ctx, w.project(), []Ref{{ID: "x"}})
+	must(t, err)
+	agreed(HostPlatform(), other)
+	if r, err := w.relock(LockWrite, HostPlatform()); err != nil || r.Written {
+		t.Errorf("%+v, %v", r, err)
+	}
+
+	// What switchyard.toml declares is locked at once.
+	must(t, os.Remove(w.project().LockPath()))
+	write(t, w.project().ConfigPath(), toml, 0o644)
+	_, err = w.relock(LockWrite)
+	must(t, err)
+	agreed(HostPlatform(), other)
+
+	// A lock in which one of the archives stands for all is out of date.
+	for _, config := range []string{toml, config} {
+		write(t, w.project().ConfigPath(), config, 0o644)
+		f := w.lock().File
+		e, _ := f.Plugin("x")
+		e.Platforms = map[string]lockfile.Platform{lockfile.Any: e.Platforms[HostPlatform()]}
+		must(t, lockfile.Write(w.project().LockPath(), f.With(e)))
+		_, err = w.relock(LockCheck)
+		as[*Stale](t, err)
+		_, err = w.relock(LockWrite)
+		must(t, err)
+		if config == toml {
+			agreed(HostPlatform(), other)
+		} else {
+			agreed(HostPlatform())
+		}
+	}
+
+	// So it is with a pin from a directory, which has no source of its own.
+	must(t, os.Remove(w.project().ConfigPath()))
+	z := newWorkspace(t, "")
+	z.install(here.dir(t))
+	z.trust("x")
+	f := w.lock().File
+	must(t, lockfile.Write(filepath.Join(z.root, lockfile.FileName), f))
+	_, err = z.Pin(z.ctx, z.project(), []Ref{{ID: "x"}})
+	must(t, err)
+	if p := z.entry("x").Platforms; len(p) != 1 || p[HostPlatform()].Package != here.digest(t) {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestPin(t *testing.T) {
 	w := newWorkspace(t, "")
 	here, _, _ := programs()

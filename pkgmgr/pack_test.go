@@ -145,7 +145,7 @@ func TestPack(t *testing.T) {
 	as[*NotFound](t, err)
 	_, err = w.Pack(w.ctx, here.archive(t), PackOptions{})
 	as[*Malformed](t, err)
-	_, err = w.Pack(w.ctx, sample{id: "x", version: "a/b"}.dir(t), PackOptions{})
+	_, err = w.Pack(w.ctx, sample{id: "x", version: "1:2"}.dir(t), PackOptions{})
 	as[*Unnamable](t, err)
 	bad := here.dir(t)
 	must(t, os.Remove(filepath.Join(bad, "bin/tool")))

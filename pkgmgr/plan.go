@@ -117,11 +117,11 @@ func (p *plan) setDefault(current *state.Install, rule DefaultRule) error {
 	switch {
 	case rule == DefaultReplace, current.Package == p.Package:
 		p.Default = true
-	case rule == DefaultUpgrade:
-		if versionrange.Compare(p.Version, current.Version) < 0 {
-			return &Downgrade{ID: p.ID, Installed: current.Version, Offered: p.Version}
-		}
+	case rule == DefaultKeep:
+	case versionrange.Compare(p.Version, current.Version) >= 0:
 		p.Default = true
+	case rule == DefaultUpgrade:
+		return &Downgrade{ID: p.ID, Installed: current.Version, Offered: p.Version}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/switchyard-plugins/switchyard/lockfile/textfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 )
 
@@ -34,9 +35,33 @@ func ResolveProject(dir string) (string, error) {
 	return real, nil
 }
 
+// checkProject refuses to trust a directory of another user with an error that matches
+// textfile.ErrForeign, and notes where others can write: trust is about a path, and
+// they decide what is found there. Root can change everything as it is.
+func (h *Home) checkProject(root string) error {
+	info, err := os.Stat(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nobody's
+	}
+	if err != nil {
+		return fmt.Errorf("project directory: %w", err)
+	}
+	if err := textfile.CheckOwner(root, info); err != nil {
+		return fmt.Errorf("project directory: %w", err)
+	}
+	if writableByOthers(info) {
+		h.on.note("others can write to %s (mode %04o): what is found in the trusted directory is for them to decide too",
+			root, info.Mode().Perm())
+	}
+	return nil
+}
+
 // TrustProject trusts exactly the directory root, not its children. It reports
-// whether it was trusted before.
+// whether it was trusted before. A directory of another user is textfile.ErrForeign.
 func (h *Home) TrustProject(ctx context.Context, root string) (p state.ProjectTrust, already bool, err error) {
+	if err := h.checkProject(root); err != nil {
+		return p, false, err
+	}
 	err = h.update(ctx, func(tx *state.Tx) error {
 		old, err := optional(tx.ProjectTrust(root))
 		if err != nil {

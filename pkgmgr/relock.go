@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
@@ -168,18 +169,16 @@ func (r *relock) entry(ctx context.Context, id string) (lockfile.Plugin, error) 
 			return e, err
 		}
 	}
-	keys := slices.Clone(r.platforms)
-	if keep {
-		keys = append(keys, slices.Collect(maps.Keys(old.Platforms))...)
+	if !keep {
+		old.Platforms = nil
 	}
-	slices.Sort(keys)
 	version := ""
-	for _, key := range slices.Compact(keys) {
+	for _, key := range r.keys(e.Source, old) {
 		if _, done := e.Platforms[lockfile.Any]; done {
 			break
 		}
-		var before lockfile.Platform
-		if keep {
+		before := old.Platforms[key]
+		if !project.HasPlatform(e.Source) {
 			before, _, _ = old.For(key)
 		}
 		found, err := r.platform(ctx, e, wanted, key, before)
@@ -190,9 +189,8 @@ func (r *relock) entry(ctx context.Context, id string) (lockfile.Plugin, error) 
 			return e, &WrongPackage{Where: found.where, WantID: id, WantVersion: version, ID: id, Version: found.version}
 		}
 		version = found.version
-		if found.key == lockfile.Any && len(e.Platforms) > 0 {
-			// A script beside programs: one of them would stand for both.
-			return e, &WrongPlatform{Where: found.where, Want: key, Found: lockfile.Any}
+		if found.key == lockfile.Any {
+			clear(e.Platforms) // the source is one file, so what else is there is out of date
 		}
 		e.Platforms[found.key] = found.digests
 		switch {
@@ -208,6 +206,33 @@ func (r *relock) entry(ctx context.Context, id string) (lockfile.Plugin, error) 
 	}
 	e.Version = version
 	return e, nil
+}
+
+// keys returns the platforms of an entry: those to lock and those that are locked
+// already, this machine's first, because what is granted here decides the ceiling of
+// an entry that has none. Where every platform has a file of its own, none of them
+// stands for all: an entry that says so is read again as this machine's.
+func (r *relock) keys(source string, old lockfile.Plugin) []string {
+	keys := append(slices.Clone(r.platforms), slices.Collect(maps.Keys(old.Platforms))...)
+	if project.HasPlatform(source) {
+		for i, key := range keys {
+			if key == lockfile.Any {
+				keys[i] = HostPlatform()
+			}
+		}
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		switch here := HostPlatform(); {
+		case a == b:
+			return 0
+		case a == here:
+			return -1
+		case b == here:
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+	return slices.Compact(keys)
 }
 
 // resolvedFor returns the platform whose archives decide what a range of versions
@@ -271,7 +296,7 @@ func (r *relock) platform(ctx context.Context, e lockfile.Plugin, wanted project
 	found.signer, found.digests.Evidence = evidence.toLock()
 	switch head := c.Head.Platform; {
 	case head == lockfile.Any:
-		found.key = lockfile.Any
+		found.key = scriptKey(e.Source, key)
 	case head != "" && head != key && key != lockfile.Any:
 		return found, &WrongPlatform{Where: at.path, Want: key, Found: head}
 	case key == lockfile.Any:
@@ -291,6 +316,16 @@ func (r *relock) platform(ctx context.Context, e lockfile.Plugin, wanted project
 	return found, r.reviewed(ctx, c, found)
 }
 
+// scriptKey is the key of a package whose executable is a script, read from source
+// for a platform: Any where the source is the same file for all of them. A script may
+// run anywhere, but a file that is one platform's says nothing of the others'.
+func scriptKey(source, platform string) string {
+	if project.HasPlatform(source) {
+		return platform
+	}
+	return lockfile.Any
+}
+
 // reviewed refuses a package for this machine that nobody trusted here, and notes
 // one for another machine.
 func (r *relock) reviewed(ctx context.Context, c *Contents, found lockedPlatform) error {
@@ -299,15 +334,15 @@ func (r *relock) reviewed(ctx context.Context, c *Contents, found lockedPlatform
 	if err := r.home.checkDenied(s); err != nil {
 		return err
 	}
-	if found.key != lockfile.Any && found.key != HostPlatform() {
-		r.unreviewed = append(r.unreviewed, c.Manifest.ID+" "+found.key)
-		return nil
-	}
 	sel := &selection{recorded: c.Package}
 	if err := r.home.state.View(ctx, func(tx *state.Tx) error { return sel.load(tx, "") }); err != nil {
 		return err
 	}
-	if st := sel.status(); st != StatusTrusted && st != StatusEnabled {
+	switch st := sel.status(); {
+	case st == StatusTrusted || st == StatusEnabled:
+	case found.key != lockfile.Any && found.key != HostPlatform():
+		r.unreviewed = append(r.unreviewed, c.Manifest.ID+" "+found.key)
+	default:
 		return &NeedsDecision{ID: c.Manifest.ID, Version: c.Manifest.Version, Package: c.Package, Status: st,
 			Detail: "a lock records reviewed packages only"}
 	}

@@ -104,21 +104,31 @@ func (h *Home) Review(ctx context.Context, ref Ref, lock *Lock) (*Review, error)
 // ReviewArchive reads an archive or a directory that need not be installed. It
 // changes nothing but a stage that is removed again.
 func (h *Home) ReviewArchive(ctx context.Context, source string) (*Review, error) {
+	r, _, err := h.reviewSource(ctx, source)
+	return r, err
+}
+
+// reviewSource also returns the paths that the files of a directory have in it.
+func (h *Home) reviewSource(ctx context.Context, source string) (*Review, []string, error) {
 	s, err := h.readSource(ctx, source, "")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer s.discard()
 	c, err := s.contents()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	paths := make([]string, len(c.Files))
+	for i, f := range c.Files {
+		paths[i] = path.Join(s.tree.Stripped, f.Path)
 	}
 	r := newReview(c, source)
 	r.Archive = s.archive
 	r.SBOMCheck = orUnchecked(s.sbom(ctx, c))
 	evidence, err := s.evidence()
 	if err := h.reviewEvidence(r, evidence, err); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	subject := c.subject()
 	subject.Archive = s.archive
@@ -136,9 +146,9 @@ func (h *Home) ReviewArchive(ctx context.Context, source string) (*Review, error
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return r, h.completeReview(ctx, r, c, subject)
+	return r, paths, h.completeReview(ctx, r, c, subject)
 }
 
 // reviewEvidence adds who vouches for a package. err is why that could not be found
@@ -375,49 +385,4 @@ func fileChanges(before, now []digest.File) []FileChange {
 	}
 	slices.SortFunc(list, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
 	return list
-}
-
-// Checked is what Check found in a directory that is to become a package.
-type Checked struct {
-	*Review
-	Warnings []string
-}
-
-// writesBytecode reports whether a "#!" line starts Python without -B, alone or among
-// other short options.
-func writesBytecode(kind string) bool {
-	python := false
-	for _, word := range strings.Fields(kind) {
-		switch {
-		case strings.HasPrefix(path.Base(word), "python"):
-			python = true
-		case python && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.Contains(word, "B"):
-			return false
-		}
-	}
-	return python
-}
-
-// Check reports what an install of a directory or archive would reject, before
-// anyone installs it, and what would surprise its author.
-func (h *Home) Check(ctx context.Context, source string) (*Checked, error) {
-	r, err := h.ReviewArchive(ctx, source)
-	if err != nil {
-		return nil, err
-	}
-	out := &Checked{Review: r}
-	if r.Denial != nil {
-		out.Warnings = append(out.Warnings, "revoked here ("+r.Denial.Subject()+"): "+r.Denial.Reason)
-	}
-	if writesBytecode(r.ExecutableKind) && r.Files > 2 {
-		out.Warnings = append(out.Warnings, "a Python program that imports files beside it writes __pycache__ into its "+
-			"package and so changes it; start it with \"python3 -B\" or set sys.dont_write_bytecode before the import")
-	}
-	if len(r.LicenceFiles) == 0 {
-		out.Warnings = append(out.Warnings, "no licence file")
-	}
-	if r.ExecutableKind == "of an unknown kind" {
-		out.Warnings = append(out.Warnings, "the executable "+r.Manifest.Executable+" is neither a program nor a script with \"#!\"")
-	}
-	return out, nil
 }

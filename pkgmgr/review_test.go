@@ -3,6 +3,7 @@
 package pkgmgr
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -183,6 +184,32 @@ func TestErrorsTellTheirFacts(t *testing.T) {
 }
 
 // switchyard.toml alone, with a lock, and with one that it does not accept any more.
+// A version that a project asks for stands beside a higher default version, and is no
+// downgrade; a higher one becomes the default.
+func TestInstallProjectBesideTheDefault(t *testing.T) {
+	config := "version = 1\n[plugins.x]\nsource = \"dist/x-{version}.tar.zst\"\nversion = \"%s\"\n"
+	for _, c := range []struct{ asked, before, after string }{
+		{"1.0.0", "1.1.0", "1.1.0"}, {"1.1.0", "1.0.0", "1.1.0"},
+	} {
+		w := newWorkspace(t, fmt.Sprintf(config, c.asked))
+		w.built(sample{id: "x", version: c.asked}, "x-"+c.asked+".tar.zst")
+		w.install(sample{id: "x", version: c.before}.archive(t))
+		for i := range 2 {
+			out, err := w.InstallProject(w.ctx, w.project(), nil, InstallOptions{})
+			must(t, err)
+			if len(out) != 1 || out[0].Version != c.asked || out[0].Unchanged != (i == 1) {
+				t.Errorf("%+v", out[0])
+			}
+			for _, p := range w.list(true) {
+				if p.Default != (p.Version == c.after) {
+					t.Errorf("%s: default %t", p.Version, p.Default)
+				}
+			}
+		}
+		w.sound()
+	}
+}
+
 func TestInstallProject(t *testing.T) {
 	w := newWorkspace(t, "version = 1\n[plugins.x]\nsource = \"dist/x.tar.zst\"\nversion = \"^1.0.0\"\n[plugins.y]\nsource = \"src/y\"\n")
 	one := sample{id: "x", version: "1.0.0"}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -35,6 +34,8 @@ type Moved struct {
 type quarantineNote struct {
 	Denial  Denial  `json:"denial"`
 	Subject subject `json:"subject"`
+	// Default: it was the default version of its id.
+	Default bool `json:"default,omitzero"`
 }
 
 // Revoke denies whatever the denial covers, now and later: the denial is durable
@@ -131,7 +132,7 @@ func (h *Home) enforce(ctx context.Context, d Denial, out *RevokeReport) (err er
 // the directory below plugins/ itself), then the directory below plugins/ goes.
 func (h *Home) quarantine(p holding, d Denial) error {
 	target := h.quarantinePath(p.Subject.Package)
-	note, err := json.Marshal(quarantineNote{Denial: d, Subject: p.Subject})
+	note, err := json.Marshal(quarantineNote{Denial: d, Subject: p.Subject, Default: p.Dir != ""})
 	if err != nil {
 		return fmt.Errorf("quarantine: %w", err)
 	}
@@ -305,7 +306,7 @@ func (h *Home) quarantinedSubject(tx *state.Tx, pkg digest.Digest) (subject, err
 
 func readQuarantineNote(path string) (quarantineNote, error) {
 	var note quarantineNote
-	raw, err := os.ReadFile(path + ".json")
+	raw, err := readOwn(path+".json", maxNoteBytes)
 	if err != nil {
 		return note, err
 	}

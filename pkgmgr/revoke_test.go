@@ -209,6 +209,58 @@ func TestRevokeAndUnrevoke(t *testing.T) {
 
 // A denial holds for what is not here yet, and takes the trust of what is not here
 // any more.
+// What was the default version before a revocation is it again afterwards, and else
+// the highest version that comes back.
+func TestUnrevokeBringsTheDefaultBack(t *testing.T) {
+	versions := []string{"1.10.0", "1.2.0", "1.9.0", "1.1.0", "1.0.0"}
+	for _, was := range versions {
+		t.Run(was, func(t *testing.T) {
+			s := newSite(t)
+			for _, v := range versions {
+				_, err := s.Install(s.ctx, sample{id: "x", version: v}.dir(t), InstallOptions{Default: DefaultReplace})
+				must(t, err)
+			}
+			_, err := s.Use(s.ctx, Ref{ID: "x", Version: was})
+			must(t, err)
+			deny := func(rng string) Denial {
+				d := Denial{PluginID: "x", Range: rng, Reason: "r"}
+				_, err := s.Revoke(s.ctx, d)
+				must(t, err)
+				return d
+			}
+			lift := func(d Denial, want string) {
+				t.Helper()
+				_, err := s.Unrevoke(s.ctx, d.Subject())
+				must(t, err)
+				found := ""
+				for _, i := range s.list(false) {
+					if i.Default {
+						found += i.Version
+					}
+				}
+				if found != want {
+					t.Errorf("the default is %q, not %s", found, want)
+				}
+				s.sound()
+			}
+			lift(deny(""), was)
+			// A denial that is lifted while another one holds changes nothing.
+			all, one := deny(""), deny("="+was)
+			lift(one, "")
+			lift(all, was)
+
+			// The one that was it stays away.
+			deny("=" + was)
+			all = deny("")
+			highest := "1.10.0"
+			if was == highest {
+				highest = "1.9.0"
+			}
+			lift(all, highest)
+		})
+	}
+}
+
 func TestRevokeOfWhatIsNotHere(t *testing.T) {
 	s := newSite(t)
 	one, two := sample{id: "x", version: "1.0.0"}, sample{id: "x", version: "2.0.0"}

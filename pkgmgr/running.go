@@ -129,7 +129,7 @@ func (h *Home) requestStop(callID string, why StopReason) (bool, error) {
 		return false, nil
 	}
 	path := h.stopPath(callID, why)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|noWait, 0o600)
 	if err != nil {
 		return false, h.cannotWrite("stop request", err)
 	}
@@ -176,7 +176,7 @@ func (h *Home) stopCovered(d Denial) (int, error) {
 }
 
 func (h *Home) readMarker(callID string) (m callMarker, err error) {
-	raw, err := os.ReadFile(h.join(runningDir, callID))
+	raw, err := readOwn(h.join(runningDir, callID), maxMarkerBytes)
 	if err == nil {
 		err = json.Unmarshal(raw, &m)
 	}

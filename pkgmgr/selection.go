@@ -40,6 +40,7 @@ type selection struct {
 	locked   *lockfile.Plugin // the lock's entry; nil outside a project with a lock
 	approval *state.ProjectApproval
 	project  *state.ProjectTrust
+	strange  []string // names below plugins/ that may claim the id beside dirName
 }
 
 // LockUse says what a lock does to a selection.
@@ -80,6 +81,11 @@ func (h *Home) selectPackage(ctx context.Context, ref Ref, lock *Lock, use lockU
 	err := h.state.View(ctx, func(tx *state.Tx) error {
 		if err := h.find(tx, sel, want); err != nil {
 			return err
+		}
+		if use == lockBinds {
+			if err := h.lookForStrangers(tx, sel); err != nil {
+				return err
+			}
 		}
 		return sel.load(tx, projectRoot)
 	})

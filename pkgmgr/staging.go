@@ -132,7 +132,7 @@ func createLocked(path string, content []byte) (*flock.Flock, error) {
 // lockExisting takes the lock of a file that exists. ok is false where another
 // process holds it, or where the file is gone or was replaced.
 func lockExisting(path string) (lock *flock.Flock, ok bool, err error) {
-	lock = flock.New(path, flock.SetFlag(os.O_RDWR))
+	lock = flock.New(path, flock.SetFlag(os.O_RDWR|noWait))
 	ok, err = lock.TryLock()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -153,7 +153,7 @@ func lockExisting(path string) (lock *flock.Flock, ok bool, err error) {
 // processes that look at once do not take each other for the holder, and it works
 // on a read-only data directory.
 func held(path string) bool {
-	lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	lock := flock.New(path, flock.SetFlag(os.O_RDONLY|noWait))
 	ok, err := lock.TryRLock()
 	if ok {
 		lock.Unlock()
@@ -186,7 +186,7 @@ func (h *Home) lockRaw(ctx context.Context, wait time.Duration) (unlock func(), 
 	}
 	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	l := flock.New(h.join(mutationLock))
+	l := flock.New(h.join(mutationLock), flock.SetFlag(os.O_CREATE|os.O_RDONLY|noWait))
 	_, err = l.TryLockContext(bounded, 4*time.Millisecond)
 	switch {
 	case err == nil:

@@ -10,10 +10,13 @@ import (
 )
 
 // replaceFile gives a file new content, mode 0600, durably and in one step. Only one
-// process at a time may replace a file: what a killed one left is overwritten.
+// process at a time may replace a file: what a killed one left is removed.
 func replaceFile(path string, content []byte) error {
 	next := path + ".new"
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,10 @@ package pkgmgr
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
@@ -16,8 +19,10 @@ type Removed struct {
 	Bytes       int64
 }
 
-// Uninstall removes a package: every version where ref names none, else that one.
-// Trust and grants of what is removed are forgotten; archives stay until GC. A
+// Uninstall removes a package: every version where ref names none, else that one;
+// *Ambiguous where several packages have that id and version. No other version becomes
+// the default in place of one that goes: which code runs is not for an uninstall to
+// choose, and a note says so. Trust and grants of what is removed are forgotten; archives stay until GC. A
 // package that is running is *Busy, and nothing is removed.
 func (h *Home) Uninstall(ctx context.Context, ref Ref) ([]Removed, error) {
 	unlock, err := h.lockMutations(ctx)
@@ -31,9 +36,13 @@ func (h *Home) Uninstall(ctx context.Context, ref Ref) ([]Removed, error) {
 	}
 	var going []holding
 	var removed []Removed
-	var dirs []string
+	var dirs, left []string
+	if err := ref.alone(holdings, h); err != nil {
+		return nil, err
+	}
 	for _, p := range holdings {
 		if !ref.names(p.Subject) {
+			left = append(left, p.Subject.Version)
 			continue
 		}
 		if id, ok := h.inUse(p.Subject.Package); ok {
@@ -55,7 +64,31 @@ func (h *Home) Uninstall(ctx context.Context, ref Ref) ([]Removed, error) {
 	if len(going) == 0 {
 		return nil, h.notFound(ctx, ref)
 	}
-	return removed, h.remove(ctx, going)
+	if err := h.remove(ctx, going); err != nil {
+		return removed, err
+	}
+	if len(dirs) > 0 && len(left) > 0 {
+		slices.SortFunc(left, versionrange.Compare)
+		h.on.note("%s has no default version now; still installed: %s", ref.ID, strings.Join(slices.Compact(left), ", "))
+	}
+	return removed, nil
+}
+
+// alone refuses a version that several packages of the store have.
+func (r Ref) alone(holdings []holding, h *Home) error {
+	if r.Version == "" || r.Digest != "" {
+		return nil
+	}
+	var found []digest.Digest
+	for _, p := range holdings {
+		if r.names(p.Subject) && exists(h.storePath(p.Subject.Package)) && !slices.Contains(found, p.Subject.Package) {
+			found = append(found, p.Subject.Package)
+		}
+	}
+	if len(found) > 1 {
+		return &Ambiguous{Ref: r.String(), Candidates: found}
+	}
+	return nil
 }
 
 // names reports whether the reference means the package.

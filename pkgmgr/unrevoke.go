@@ -1,6 +1,7 @@
 package pkgmgr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
@@ -113,13 +115,16 @@ func coveredBy(denials []Denial, s subject) *Denial {
 	return nil
 }
 
-// releasable returns what the lifted denial covered and no remaining one does.
+// releasable returns what the lifted denial covered and no remaining one does, in the
+// order in which it may become the default version of its id: first the one that was
+// before, then by falling version.
 func (h *Home) releasable(ctx context.Context, rest []Denial, out *RevokeReport) ([]holding, error) {
 	trees, err := h.quarantinedTrees()
 	if err != nil {
 		return nil, err
 	}
 	var going []holding
+	before := map[digest.Digest]int{} // 0 for what was the default version, else 1
 	err = h.state.View(ctx, func(tx *state.Tx) error {
 		for _, pkg := range trees {
 			s, err := h.quarantinedSubject(tx, pkg)
@@ -136,9 +141,16 @@ func (h *Home) releasable(ctx context.Context, rest []Denial, out *RevokeReport)
 				h.renote(s, *other)
 				continue
 			}
-			going = append(going, holding{Subject: s})
+			going, before[pkg] = append(going, holding{Subject: s}), 1
+			if note, err := readQuarantineNote(h.quarantinePath(pkg)); err == nil && note.Default {
+				before[pkg] = 0
+			}
 		}
 		return nil
+	})
+	slices.SortStableFunc(going, func(a, b holding) int {
+		return cmp.Or(before[a.Subject.Package]-before[b.Subject.Package],
+			versionrange.Compare(b.Subject.Version, a.Subject.Version))
 	})
 	return going, err
 }
@@ -146,8 +158,11 @@ func (h *Home) releasable(ctx context.Context, rest []Denial, out *RevokeReport)
 // renote tells a tree in quarantine why it stays there. Without it, the list of
 // denials still does.
 func (h *Home) renote(s subject, d Denial) {
-	if note, err := json.Marshal(quarantineNote{Denial: d, Subject: s}); err == nil {
-		_ = replaceFile(h.quarantinePath(s.Package)+".json", note)
+	path := h.quarantinePath(s.Package)
+	old, err := readQuarantineNote(path)
+	note := quarantineNote{Denial: d, Subject: s, Default: err == nil && old.Default}
+	if raw, err := json.Marshal(note); err == nil {
+		_ = replaceFile(path+".json", raw)
 	}
 }
 

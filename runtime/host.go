@@ -234,7 +234,7 @@ func (req Request) check() error {
 			return fmt.Errorf("%w: %s needs a project", ErrRequest, req.Method)
 		}
 	default:
-		return fmt.Errorf("%w: method %q", ErrRequest, req.Method)
+		return fmt.Errorf("%w: method \"%s\"", ErrRequest, req.Method)
 	}
 	if req.Method != pkgmgr.MethodOperate {
 		return nil

@@ -61,6 +61,8 @@ var faults = []row{
 	{behaviour: "mismatch-grants", code: call.CodeIdentityMismatch, says: "grantedScopes"},
 	{behaviour: "mismatch-negotiated", code: call.CodeProtocolMismatch, says: "protocolVersion"},
 	{behaviour: "error-protocol", code: call.CodeProtocolMismatch},
+	{behaviour: "error-code", code: call.CodeMalformed, says: "none of the protocol's"},
+	{behaviour: "error-long", code: call.CodeMalformed, says: "1025 bytes, at most 1024"},
 
 	{behaviour: "daemon-of-crash", code: call.CodeCrashed, exit: "exit status 7"},
 	{behaviour: "daemon-and-broken-message", code: call.CodeMalformed},
@@ -182,7 +184,7 @@ func TestErrorAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, allScopes...)
 	before, _ := w.recorded()
-	for _, behaviour := range []string{"error-result", "error-scope", "error-init"} {
+	for _, behaviour := range []string{"error-result", "error-scope", "error-init", "error-longest"} {
 		w.behave(behaviour)
 		_, err := w.inspect(0)
 		var failed *runtime.Failed

@@ -78,8 +78,17 @@ var memberCases = map[string][][2]string{
 		{quote("a" + strings.Repeat("b", 64)), invalid}, {`"a."`, invalid}, {`"con"`, invalid}, {`"nul.txt"`, invalid}, {`"com0"`, invalid}, {`"lpt9.x"`, invalid},
 		{`null`, invalid}, {`{}`, invalid},
 	},
-	"name":    lineCases(manifest.MaxName),
-	"version": lineCases(manifest.MaxVersion),
+	"name": slices.Concat(lineCases(manifest.MaxName), [][2]string{
+		{`" x "`, valid}, {`"<&>\"\\"`, valid}, {`"\u200bx"`, valid}, {`"e\u0301"`, valid},
+		{`"\u200b"`, invalid}, {`"\u3164"`, invalid}, {`"\u2800 \u0301"`, invalid}, {`"\ufffd"`, valid}, {`"\u0483"`, beyond}, {`"\u0378"`, beyond},
+	}),
+	"version": slices.Concat(lineCases(manifest.MaxVersion), [][2]string{
+		{`"1.0.0-rc.1+5"`, valid}, {`"1:2~3_4!5"`, valid}, {`"größe"`, valid}, {`"1-"`, valid},
+		{`"-1"`, invalid}, {`"--force"`, invalid}, {`"../../x"`, invalid}, {`"1@2"`, invalid}, {`"1 2"`, invalid}, {`" x "`, invalid}, {`"1\u00a02"`, invalid},
+		{`"$(id)"`, invalid}, {"\"`id`\"", invalid}, {`"1;2"`, invalid}, {`"a\\b"`, invalid}, {`"a\"b"`, invalid}, {`"a'b"`, invalid}, {`"1*"`, invalid}, {`"[1]"`, invalid}, {`"1]"`, invalid},
+		{`"1\u200b"`, invalid}, {`"\u200b"`, invalid}, {`"1\u3164"`, invalid}, {`"1\u2800"`, invalid}, {`"e\u0301"`, invalid}, {`"1\u202e"`, invalid}, {`"1\ue000"`, invalid}, {`"1\ufeff"`, invalid},
+		{`"1\u0483"`, beyond}, {`"1\u0378"`, beyond}, {`"1\udb40\udc01"`, beyond},
+	}),
 	"executable": {
 		{`"x"`, valid}, {`"a/b/c"`, valid}, {`"./a"`, valid}, {`".a"`, valid}, {`"..a/b.."`, valid}, {`"a/../b"`, valid}, {`"bin/plugin.json"`, valid}, {`"ünï code"`, valid},
 		{quote(strings.Repeat("x", 240)), valid}, {quote(strings.Repeat("x", 241)), invalid}, {quote(strings.Repeat("é", 121)), beyond},
@@ -111,7 +120,7 @@ var memberCases = map[string][][2]string{
 
 func lineCases(limit int) [][2]string {
 	return [][2]string{
-		{`"x"`, valid}, {`" x "`, valid}, {quote(strings.Repeat("é", limit/2)), valid}, {quote(strings.Repeat("é", limit)), beyond}, {quote(strings.Repeat("😀", limit)), beyond}, {`"<&>\"\\"`, valid}, {`"\u200b"`, valid},
+		{`"x"`, valid}, {quote(strings.Repeat("é", limit/2)), valid}, {quote(strings.Repeat("é", limit)), beyond}, {quote(strings.Repeat("😀", limit)), beyond},
 		{quote(strings.Repeat("x", limit+1)), invalid}, {quote(strings.Repeat("é", limit+1)), invalid},
 		{`""`, invalid}, {`" "`, invalid}, {`"\u00a0\u3000\u2003"`, invalid}, {`"a\nb"`, invalid}, {`"a\u0000"`, invalid}, {`"a\u007f"`, invalid}, {`"a\u009b"`, invalid},
 		{`1`, invalid}, {`null`, invalid}, {`true`, invalid},

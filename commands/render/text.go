@@ -9,11 +9,11 @@ package render
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 	"golang.org/x/text/width"
 )
 
@@ -72,27 +72,9 @@ func escape(r rune) string {
 
 // Visible reports whether r shows as itself and does nothing else: it is
 // printable and none of the printable characters that have no picture or change
-// their neighbour's (fillers, variation selectors, joiners).
-func Visible(r rune) bool {
-	if r < utf8.RuneSelf {
-		return r >= ' ' && r <= '~'
-	}
-	if !strconv.IsPrint(r) {
-		return false
-	}
-	switch {
-	case r == 0x034f, // combining grapheme joiner
-		r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0, // Hangul fillers
-		r == 0x17b4, r == 0x17b5, // Khmer inherent vowels
-		r >= 0x180b && r <= 0x180f, // Mongolian selectors
-		r == 0x2800,                // blank Braille pattern
-		r >= 0xfe00 && r <= 0xfe0f, // variation selectors
-		r == 0xfffc,                // object replacement
-		r >= 0xe0100 && r <= 0xe01ef:
-		return false
-	}
-	return true
-}
+// their neighbour's (fillers, variation selectors, joiners). The table is the one that
+// manifests and paths are judged by.
+func Visible(r rune) bool { return manifest.Visible(r) }
 
 // Width returns the number of terminal cells that s takes; s is text that Text
 // returned.

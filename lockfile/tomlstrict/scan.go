@@ -1,6 +1,9 @@
 package tomlstrict
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // origin says how a table came to be; it decides what may be added to it later.
 type origin uint8
@@ -121,7 +124,7 @@ func (s *scanner) header() *Node {
 	}
 	key := s.key()
 	if !s.at(brackets) {
-		s.fail(s.i, "expected %q after the table's name", brackets)
+		s.fail(s.i, "expected \"%s\" after the table's name", brackets)
 	}
 	s.i += len(brackets)
 	s.count(start)
@@ -185,7 +188,7 @@ func (s *scanner) member(table *Node, depth int) {
 	start := s.i
 	key := s.key()
 	if !s.at("=") {
-		s.fail(s.i, "expected %q after the name %q", "=", key[len(key)-1].name)
+		s.fail(s.i, "expected \"%s\" after the name \"%s\"", "=", key[len(key)-1].name)
 	}
 	s.i++
 	s.spaces()
@@ -217,8 +220,37 @@ func (s *scanner) add(table *Node, name segment, key int, value *Node) *Member {
 	return m
 }
 
+// duplicate fails at a name that is taken. Where tables' names differ in case only, one
+// of them is misspelt, and what is defined twice is a consequence of that.
 func (s *scanner) duplicate(again segment, first *Member) {
-	s.fail(again.start, "%q is already defined in line %d", again.name, s.Line(first.NameStart))
+	if s.misspelt(s.Root) {
+		panic(stop{})
+	}
+	s.fail(again.start, "\"%s\" is already defined in line %d", again.name, s.Line(first.NameStart))
+}
+
+// misspelt records a fault at every table, or array of tables, whose name stands beside
+// it in lower case, too, and reports whether there is any.
+func (s *scanner) misspelt(n *Node) (found bool) {
+	for _, m := range n.Members {
+		if !m.Value.structural() {
+			continue
+		}
+		lower := strings.ToLower(m.Name)
+		if right := n.Member(lower); lower != m.Name && right != nil && right.Value.structural() {
+			s.fault(m.NameStart, nil, "unknown member \"%s\"; names are case-sensitive: write \"%s\"", m.Name, lower)
+			found = true
+		}
+		for _, table := range append([]*Node{m.Value}, m.Value.Items...) {
+			found = s.misspelt(table) || found
+		}
+	}
+	return found
+}
+
+// structural reports whether a node is a table or an array of tables with headers.
+func (n *Node) structural() bool {
+	return n.Kind == Table && n.origin != originInline || n.Kind == Array && n.origin == originElement
 }
 
 // key reads the parts of a dotted key and the spaces after it.
@@ -348,7 +380,7 @@ func (s *scanner) array(depth int) *Node {
 		if s.at(",") {
 			s.i++
 		} else if !s.at("]") {
-			s.fail(s.i, "expected %q or %q in the array that starts in line %d", ",", "]", s.Line(n.Start))
+			s.fail(s.i, "expected \"%s\" or \"%s\" in the array that starts in line %d", ",", "]", s.Line(n.Start))
 		}
 	}
 	s.i++
@@ -368,7 +400,7 @@ func (s *scanner) inline(depth int) *Node {
 		if s.at(",") {
 			s.i++
 		} else if !s.at("}") {
-			s.fail(s.i, "expected %q or %q in the table that starts in line %d", ",", "}", s.Line(n.Start))
+			s.fail(s.i, "expected \"%s\" or \"%s\" in the table that starts in line %d", ",", "}", s.Line(n.Start))
 		}
 	}
 	s.i++

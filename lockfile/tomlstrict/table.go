@@ -44,7 +44,7 @@ func (t *TableReader) Optional(name string, kind Kind) *Node {
 		return nil
 	}
 	if m.Value.Kind != kind {
-		t.doc.Faultf(m.Value.Start, "%q must be %v, not %v", name, kind, m.Value.Kind)
+		t.doc.Faultf(m.Value.Start, "\"%s\" must be %v, not %v", name, kind, m.Value.Kind)
 		return nil
 	}
 	return m.Value
@@ -54,7 +54,7 @@ func (t *TableReader) Optional(name string, kind Kind) *Node {
 func (t *TableReader) Required(name string, kind Kind) *Node {
 	n := t.Optional(name, kind)
 	if t.node.Member(name) == nil && t.misspelt(name) == nil {
-		t.doc.Faultf(t.node.Start, "%s: %q is missing", t.where, name)
+		t.doc.Faultf(t.node.Start, "%s: \"%s\" is missing", t.where, name)
 	}
 	return n
 }
@@ -90,12 +90,12 @@ func (t *TableReader) Texts(name string, required bool, limit int) (values []Val
 		return nil, false
 	}
 	if len(n.Items) > limit {
-		t.doc.FaultCause(n.Start, ErrTooLarge, "%q has %d elements; at most %d are allowed", name, len(n.Items), limit)
+		t.doc.FaultCause(n.Start, ErrTooLarge, "\"%s\" has %d elements; at most %d are allowed", name, len(n.Items), limit)
 		return nil, false
 	}
 	for _, item := range n.Items {
 		if item.Kind != String {
-			t.doc.Faultf(item.Start, "%q must hold strings, not %v", name, item.Kind)
+			t.doc.Faultf(item.Start, "\"%s\" must hold strings, not %v", name, item.Kind)
 			continue
 		}
 		values = append(values, Value{item.Text, item.Start})
@@ -110,13 +110,13 @@ func (t *TableReader) Tables(name string, limit int) []*Node {
 		return nil
 	}
 	if len(n.Items) > limit {
-		t.doc.FaultCause(n.Items[limit].Start, ErrTooLarge, "more than %d tables %q", limit, name)
+		t.doc.FaultCause(n.Items[limit].Start, ErrTooLarge, "more than %d tables \"%s\"", limit, name)
 		return nil
 	}
 	var tables []*Node
 	for _, item := range n.Items {
 		if item.Kind != Table {
-			t.doc.Faultf(item.Start, "%q must hold tables, not %v", name, item.Kind)
+			t.doc.Faultf(item.Start, "\"%s\" must hold tables, not %v", name, item.Kind)
 			continue
 		}
 		tables = append(tables, item)
@@ -131,10 +131,10 @@ func (t *TableReader) Close() {
 			continue
 		}
 		if right := t.folds(m.Name); right != "" {
-			t.doc.Faultf(m.NameStart, "%s: unknown member %q; names are case-sensitive: write %q", t.where, m.Name, right)
+			t.doc.Faultf(m.NameStart, "%s: unknown member \"%s\"; names are case-sensitive: write \"%s\"", t.where, m.Name, right)
 			continue
 		}
-		t.doc.Faultf(m.NameStart, "%s: unknown member %q; known are %s", t.where, m.Name, strings.Join(t.known, ", "))
+		t.doc.Faultf(m.NameStart, "%s: unknown member \"%s\"; known are %s", t.where, m.Name, strings.Join(t.known, ", "))
 	}
 }
 

@@ -10,8 +10,9 @@
 // and control or bidirectional characters. A document is accepted only if both
 // read it, and read the same shape.
 //
-// It knows no format: which members exist is said by the callers, lockfile and
-// pkgmgr/project. It opens no file and repairs nothing.
+// It knows no format but that tables are named in lower case: which members exist is
+// said by the callers, lockfile and pkgmgr/project. It opens no file and repairs
+// nothing.
 package tomlstrict
 
 import (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"sync"
 )
 
 // CopyDir copies the directory src below dst, an empty directory, as Extract
@@ -28,7 +29,7 @@ func CopyDir(ctx context.Context, src *os.Root, dst *os.Root, o Options) (*Tree,
 func copyFiles(s *sink, src *os.Root, l *listing, o Options) error {
 	from := newTrail(src, false)
 	defer from.close()
-	done := int64(0)
+	tally := &tally{total: l.unpacked, report: o.Progress}
 	for _, f := range l.files {
 		parent, _ := splitPath(f.path)
 		d, err := from.enter(parent)
@@ -40,18 +41,33 @@ func copyFiles(s *sink, src *os.Root, l *listing, o Options) error {
 			return err
 		}
 		j.from = d
-		j.pull = func(w *worker) error { return w.copy(d.root, f) }
+		j.pull = func(w *worker) error { return w.copy(d.root, f, tally) }
 		if err := s.submit(j); err != nil {
 			return err
 		}
-		done += f.size
-		o.progress(done, l.unpacked)
 	}
 	return nil
 }
 
+// A tally adds up what several workers have done and reports it, one call at a time.
+type tally struct {
+	mu          sync.Mutex
+	done, total int64
+	report      func(done, total int64) // may be nil
+}
+
+func (t *tally) add(n int) {
+	if t.report == nil || n == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.done += int64(n)
+	t.report(t.done, t.total)
+}
+
 // copy hands on the contents of a source file.
-func (w *worker) copy(d *os.Root, f sourceFile) error {
+func (w *worker) copy(d *os.Root, f sourceFile, t *tally) error {
 	in, err := openSource(d, f)
 	if err != nil {
 		return err
@@ -71,6 +87,7 @@ func (w *worker) copy(d *os.Root, f sourceFile) error {
 		if err := w.put(w.buffer()[:n]); err != nil {
 			return err
 		}
+		t.add(n)
 		if w.ctx.Err() != nil {
 			return context.Cause(w.ctx)
 		}

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	manifestrules "github.com/switchyard-plugins/switchyard/schemas/manifest"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -61,7 +62,7 @@ func checkComponent(c string) (Rule, string) {
 		switch {
 		case unicode.IsControl(r):
 			return RuleControl, fmt.Sprintf("the name has the control character %U", r)
-		case isIgnorable(r):
+		case isIgnorable(r), unicode.IsPrint(r) && !manifestrules.Visible(r):
 			return RuleInvisible, fmt.Sprintf("the name has the invisible character %U", r)
 		case !unicode.IsPrint(r):
 			return RuleInvisible, fmt.Sprintf("the name has the unprintable or unknown character %U", r)

@@ -105,8 +105,7 @@ func packFiles(ctx context.Context, root *os.Root, l *listing, p packer, o Optio
 	t := &Tree{Stripped: l.top, Unpacked: l.unpacked, NoModes: !unixModes && o.Executable == ""}
 	from := newTrail(root, false)
 	defer from.close()
-	c := &packCopy{ctx: ctx, hash: sha256.New(), buf: make([]byte, chunkSize)}
-	done := int64(0)
+	c := &packCopy{ctx: ctx, hash: sha256.New(), buf: make([]byte, chunkSize), tally: tally{total: l.unpacked, report: o.Progress}}
 	for _, f := range l.files {
 		parent, _ := splitPath(f.path)
 		d, err := from.enter(parent)
@@ -122,17 +121,16 @@ func packFiles(ctx context.Context, root *os.Root, l *listing, p packer, o Optio
 			mode = digest.ModeExecutable
 		}
 		t.Files = append(t.Files, digest.File{Path: l.below(f), Mode: mode, Size: f.size, SHA256: sum})
-		done += f.size
-		o.progress(done, l.unpacked)
 	}
 	return t, nil
 }
 
 // A packCopy moves files into a packer and hashes them.
 type packCopy struct {
-	ctx  context.Context
-	hash hash.Hash
-	buf  []byte
+	ctx   context.Context
+	hash  hash.Hash
+	buf   []byte
+	tally tally
 }
 
 func (c *packCopy) file(d *os.Root, f sourceFile, path string, p packer) (string, error) {
@@ -164,6 +162,7 @@ func (c *packCopy) file(d *os.Root, f sourceFile, path string, p packer) (string
 		if _, err := p.Write(c.buf[:n]); err != nil {
 			return "", err
 		}
+		c.tally.add(n)
 	}
 	return hex.EncodeToString(c.hash.Sum(nil)), p.end()
 }

@@ -64,6 +64,12 @@ func refusedTars() []refused {
 		named(RuleInvisible, "a\u00adb"), // soft hyphen
 		named(RuleInvisible, "a\ufe0fb"), // variation selector
 		named(RuleInvisible, "a\u3164b"), // Hangul filler, a letter that shows nothing
+		named(RuleInvisible, "\u3164\u200b"),
+		named(RuleInvisible, "\u2800"), // blank Braille pattern, which counts as printable
+		named(RuleInvisible, "\u2800\u2800.txt"),
+		named(RuleInvisible, "a\ufffcb"), // object replacement
+		named(RuleInvisible, "a\u034fb"), // grapheme joiner
+		named(RuleInvisible, "a\u17b4b"), // inherent vowel
 		named(RuleInvisible, "a\u2028b"),
 		named(RuleInvisible, "a\u00a0b"),
 		named(RuleInvisible, "a\U000e0041b"), // tag
@@ -107,6 +113,15 @@ func refusedTars() []refused {
 		{"set-group-id", good().file("b", "x", mode(0o2755)).done(), RuleMode, "b"},
 		{"sticky", good().file("b", "x", mode(0o1755)).done(), RuleMode, "b"},
 		{"set-group-id directory", good().add('5', "b/", "", mode(0o2755)).done(), RuleMode, "b/"},
+		{"symbolic link by mode", good().file("b", "/etc/passwd", mode(0o120777)).done(), RuleDisagree, "b"},
+		{"symbolic link by mode, old type", good().add(0, "b", "x", mode(0o120777)).done(), RuleDisagree, "b"},
+		{"directory by mode", good().file("b", "x", mode(0o040755)).done(), RuleDisagree, "b"},
+		{"file by mode", good().add('5', "b/", "", mode(0o100644)).done(), RuleDisagree, "b/"},
+		{"pipe by mode", good().file("b", "x", mode(0o010644)).done(), RuleDisagree, "b"},
+		{"device by mode", good().file("b", "x", mode(0o060644)).done(), RuleDisagree, "b"},
+		{"socket by mode", good().file("b", "x", mode(0o140644)).done(), RuleDisagree, "b"},
+		{"unknown kind by mode", good().file("b", "x", mode(0o1000644)).done(), RuleDisagree, "b"},
+		{"directory that is a link by mode", good().add('5', "b/", "", mode(0o120755)).done(), RuleDisagree, "b/"},
 		{"file capabilities", good().pax("SCHILY.xattr.security.capability", "x").file("b", "x").done(), RuleMode, "b"},
 
 		{"duplicate", good().file("b", "x").file("b", "x").done(), RuleDuplicate, "b"},

@@ -199,11 +199,27 @@ func (t *tarReader) entry(h tarHeader, ext *extended) (tarEntry, error) {
 		return e, refuse(e.name, RuleDisagree, "it has the target of a link and is none")
 	case e.dir && e.size != 0:
 		return e, refuse(e.name, RuleDisagree, "it is a directory with %d bytes of contents", e.size)
+	case !kindAgrees(e.mode, e.dir):
+		return e, refuse(e.name, RuleDisagree, "its mode %#o is that of another kind of entry than its type", e.mode)
 	case e.mode&0o7000 != 0:
 		return e, refuse(e.name, RuleMode, "it has a set-user-id, set-group-id or sticky bit (%#o)", e.mode&0o7777)
 	}
 	t.left, t.pad = e.size, -e.size&(tarBlock-1)
 	return e, nil
+}
+
+// kindAgrees reports whether what a header's mode says above the permissions, which is
+// nothing in most archives, is the kind of the entry.
+func kindAgrees(mode int64, dir bool) bool {
+	switch mode &^ 0o7777 {
+	case 0:
+		return true
+	case 0o100000:
+		return !dir
+	case 0o040000:
+		return dir
+	}
+	return false
 }
 
 // read fills b from the current entry's contents.

@@ -23,6 +23,11 @@ var ErrCrowded = errors.New("too many entries to look for versions in")
 // HasVersion reports whether a source depends on the version.
 func HasVersion(source string) bool { return strings.Contains(source, "{version}") }
 
+// HasPlatform reports whether a source is another file for each platform.
+func HasPlatform(source string) bool {
+	return strings.Contains(source, "{os}") || strings.Contains(source, "{arch}")
+}
+
 // Versions returns the versions for which something stands where a source says, in
 // rising order: those that make a name in the directory of its last element what the
 // source spells, with {os} and {arch} filled by platform. Nothing is opened, and

@@ -4,9 +4,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
 
 // Records that are read on the way to a call, and those that there are many of, are
@@ -122,6 +126,42 @@ func appendTexts[S ~string](list []S, d *decoder) []S {
 		list = append(list, S(d.text()))
 	}
 	return list
+}
+
+// must fails where what was read cannot have been written.
+func (d *decoder) must(ok bool) {
+	if !ok {
+		d.fail()
+	}
+}
+
+// isDigests reports whether each is a digest or none.
+func isDigests(list ...digest.Digest) bool {
+	for _, d := range list {
+		if d != "" && !digest.IsCanonical(string(d)) {
+			return false
+		}
+	}
+	return true
+}
+
+// isTexts reports whether each can come from a manifest.
+func isTexts(list ...string) bool {
+	for _, s := range list {
+		if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
+			return false
+		}
+	}
+	return true
+}
+
+func isScopes(list []manifest.Scope) bool {
+	for _, s := range list {
+		if !slices.Contains(manifest.Scopes, s) {
+			return false
+		}
+	}
+	return true
 }
 
 func (d *decoder) fail() { d.s, d.bad = "", true }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -77,6 +78,9 @@ func (d *DB) checkFormat(tx *Tx) error {
 
 func (tx *Tx) format() (int, error) {
 	v, err := tx.get(bucketMeta, formatKey)
+	if errors.Is(err, ErrNotFound) {
+		return 0, &CorruptError{Path: tx.path, Detail: "it does not say its format"}
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -65,13 +65,15 @@ func (tx *Tx) PutInstall(r Install) error {
 	return tx.put(bucketInstalls, []byte(r.Package), e.b)
 }
 
-func decodeInstall(value []byte) (Install, error) {
+func decodeInstall(key, value []byte) (Install, error) {
 	d := newDecoder(value)
 	r := Install{
 		Package: d.digest(), Archive: d.digest(), Manifest: d.digest(), Fingerprint: d.digest(),
 		ID: d.text(), Version: d.text(), Name: d.text(), Source: d.text(), Platform: d.text(), Executable: d.text(),
 		InstalledAt: d.time(), Files: int(d.int()), Bytes: d.int(), ManifestJSON: []byte(d.text()),
 	}
+	d.must(string(key) == string(r.Package) && digest.IsCanonical(string(key)))
+	d.must(isDigests(r.Archive, r.Manifest, r.Fingerprint) && isTexts(r.ID, r.Version, r.Name))
 	return r, d.err()
 }
 
@@ -104,9 +106,10 @@ func (tx *Tx) SetDefault(r Default) error {
 	return tx.put(bucketDefaults, []byte(r.Dir), e.b)
 }
 
-func decodeDefault(value []byte) (Default, error) {
+func decodeDefault(key, value []byte) (Default, error) {
 	d := newDecoder(value)
 	r := Default{Dir: d.text(), ID: d.text(), Package: d.digest(), Since: d.time()}
+	d.must(string(key) == r.Dir && digest.IsCanonical(string(r.Package)) && isTexts(r.ID))
 	return r, d.err()
 }
 
@@ -120,19 +123,33 @@ func (tx *Tx) Defaults() ([]Default, error) {
 	return listRecords(tx, bucketDefaults, nil, decodeDefault)
 }
 
+// EachDefault calls fn with the directory name and the id of every default, sorted by
+// directory name, and with no more of the records. One that cannot be read is left
+// out.
+func (tx *Tx) EachDefault(fn func(dir, id string) error) error {
+	return tx.each(bucketDefaults, nil, func(_, v []byte) error {
+		d := newDecoder(v)
+		dir, id := d.text(), d.text()
+		if d.bad {
+			return nil
+		}
+		return fn(dir, id)
+	})
+}
+
 // RemoveDefault forgets what plugins/<dir> held.
 func (tx *Tx) RemoveDefault(dir string) error {
 	return tx.remove(bucketDefaults, []byte(dir))
 }
 
 // getRecord reads and decodes one record.
-func getRecord[T any](tx *Tx, id bucketID, key []byte, decode func([]byte) (T, error)) (T, error) {
+func getRecord[T any](tx *Tx, id bucketID, key []byte, decode func(key, value []byte) (T, error)) (T, error) {
 	v, err := tx.get(id, key)
 	if err != nil {
 		var zero T
 		return zero, err
 	}
-	r, err := decode(v)
+	r, err := decode(key, v)
 	if err != nil {
 		var zero T
 		return zero, tx.damaged(id, key, err)
@@ -141,12 +158,12 @@ func getRecord[T any](tx *Tx, id bucketID, key []byte, decode func([]byte) (T, e
 }
 
 // listRecords reads and decodes the records whose key begins with prefix.
-func listRecords[T any](tx *Tx, id bucketID, prefix []byte, decode func([]byte) (T, error)) ([]T, error) {
+func listRecords[T any](tx *Tx, id bucketID, prefix []byte, decode func(key, value []byte) (T, error)) ([]T, error) {
 	// Room for most listings at once: what is not used of fresh memory costs
 	// nothing, growing would touch it several times over.
 	list := make([]T, 0, 128)
 	err := tx.each(id, prefix, func(k, v []byte) error {
-		r, err := decode(v)
+		r, err := decode(k, v)
 		if err != nil {
 			return tx.damaged(id, k, err)
 		}

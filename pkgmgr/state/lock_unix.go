@@ -10,6 +10,10 @@ import (
 // holdQueue is false: a file can be locked again through the same open file.
 const holdQueue = false
 
+// noWait keeps the opening of a pipe from waiting for its other end. It changes
+// nothing for a regular file.
+const noWait = syscall.O_NONBLOCK
+
 // A lockFile is an open side file. It is not inherited by children.
 type lockFile int
 
@@ -20,7 +24,7 @@ func openLock(path string, writer bool) (lockFile, error) {
 		flags = syscall.O_RDWR | syscall.O_CREAT
 	}
 	for {
-		fd, err := syscall.Open(path, flags|syscall.O_CLOEXEC, 0o600)
+		fd, err := syscall.Open(path, flags|syscall.O_CLOEXEC|noWait, 0o600)
 		if err == syscall.EINTR {
 			continue
 		}

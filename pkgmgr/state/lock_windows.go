@@ -10,6 +10,9 @@ import (
 // holdQueue is true: an exclusive lock excludes a second one of the same handle too.
 const holdQueue = true
 
+// noWait is nothing here: no pipe stands in a directory.
+const noWait = 0
+
 // A lockFile is an open side file. It is not inherited by children.
 type lockFile windows.Handle
 

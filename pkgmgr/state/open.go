@@ -32,7 +32,7 @@ func (d *DB) openSnapshot(ctx context.Context) (s snapshot, file *boltfile.File,
 	if err != nil && !absent(err) {
 		return s, nil, err
 	}
-	if s.file, err = os.Open(d.Path()); err != nil {
+	if s.file, err = os.OpenFile(d.Path(), os.O_RDONLY|noWait, 0); err != nil {
 		if absent(err) {
 			err = d.refuseMissing()
 		}
@@ -61,8 +61,54 @@ func readFile(f *os.File) (*boltfile.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !info.Mode().IsRegular() {
+		return nil, notRegular(f.Name())
+	}
 	file, err := boltfile.Open(f, info.Size())
 	return file, asCorrupt(f.Name(), err)
+}
+
+// Up to these sizes the whole structure is verified before a transaction, at about a
+// millisecond for each mebibyte. Of a larger file, what is read is checked on the way.
+const (
+	verifyView   = 256 << 10
+	verifyUpdate = 4 << 20
+)
+
+// verifySmall verifies a small database before it is viewed.
+func (tx *Tx) verifySmall() error {
+	if tx.file.Size() > verifyView {
+		return nil
+	}
+	if err := tx.file.Verify(); err != nil {
+		return asCorrupt(tx.path, err)
+	}
+	return tx.decodeDecisions()
+}
+
+// decodeDecisions reads the records that say what is installed and what was decided.
+// A key of theirs that was changed would else read as something that is not there.
+func (tx *Tx) decodeDecisions() error {
+	if err := decodeAll(tx, bucketDefaults, decodeDefault); err != nil {
+		return err
+	}
+	if err := decodeAll(tx, bucketInstalls, decodeInstall); err != nil {
+		return err
+	}
+	return tx.EachStanding(func(Standing) error { return nil })
+}
+
+func decodeAll[T any](tx *Tx, id bucketID, decode func(key, value []byte) (T, error)) error {
+	return tx.each(id, nil, func(k, v []byte) error {
+		if _, err := decode(k, v); err != nil {
+			return tx.damaged(id, k, err)
+		}
+		return nil
+	})
+}
+
+func notRegular(path string) error {
+	return &CorruptError{Path: path, Detail: "it is not a regular file"}
 }
 
 // asCorrupt turns boltfile's verdict into a *CorruptError.
@@ -104,6 +150,8 @@ func (d *DB) view(ctx context.Context, fn func(*Tx) error) error {
 		s.close()
 	} else if err := d.checkFormat(&tx); err != nil {
 		return err
+	} else if err := tx.verifySmall(); err != nil {
+		return err
 	}
 	return fn(&tx)
 }
@@ -132,7 +180,14 @@ func (d *DB) update(ctx context.Context, fn func(*Tx) error) error {
 	if err := d.migrate(&w); err != nil {
 		return err
 	}
-	return w.run(fn)
+	return w.run(func(tx *Tx) error {
+		if tx.bolt.Size() <= verifyView {
+			if err := tx.decodeDecisions(); err != nil {
+				return err
+			}
+		}
+		return fn(tx)
+	})
 }
 
 // enterAlone takes the queue exclusively, creating the data directory and the

@@ -297,6 +297,9 @@ func (tx *Tx) decodeOperation(key, value []byte) (Operation, error) {
 	if err := json.Unmarshal(value, &op); err != nil {
 		return Operation{}, tx.damaged(bucketOperations, key, err)
 	}
+	if op.ID != string(key) {
+		return Operation{}, tx.damaged(bucketOperations, key, errEncoding)
+	}
 	return op, nil
 }
 

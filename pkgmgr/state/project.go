@@ -47,9 +47,10 @@ func (tx *Tx) PutProjectTrust(r ProjectTrust) error {
 	return tx.put(bucketProjects, []byte(r.Root), e.b)
 }
 
-func decodeProjectTrust(value []byte) (ProjectTrust, error) {
+func decodeProjectTrust(key, value []byte) (ProjectTrust, error) {
 	d := newDecoder(value)
 	r := ProjectTrust{Root: d.text(), ID: d.text(), At: d.time()}
+	d.must(string(key) == r.Root)
 	return r, d.err()
 }
 
@@ -106,12 +107,14 @@ func (tx *Tx) PutProjectApproval(r ProjectApproval) error {
 	return tx.put(bucketApprovals, approvalKey(r.Root, r.Package), e.b)
 }
 
-func decodeProjectApproval(value []byte) (ProjectApproval, error) {
+func decodeProjectApproval(key, value []byte) (ProjectApproval, error) {
 	d := newDecoder(value)
 	r := ProjectApproval{
 		Root: d.text(), Package: d.digest(), ID: d.text(),
 		Scopes: decodeTexts[manifest.Scope](d), LockDigest: d.digest(), At: d.time(),
 	}
+	d.must(string(key) == r.Root+"\x00"+string(r.Package) && digest.IsCanonical(string(r.Package)))
+	d.must(isDigests(r.LockDigest) && isTexts(r.ID) && isScopes(r.Scopes))
 	return r, d.err()
 }
 

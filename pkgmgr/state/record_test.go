@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"testing"
@@ -71,8 +72,8 @@ func FuzzRecords(f *testing.F) {
 			return err
 		}
 		for _, id := range []bucketID{bucketInstalls, bucketDefaults, bucketStanding, bucketProjects, bucketApprovals, bucketSeen} {
-			err := tx.each(id, nil, func(_, v []byte) error {
-				f.Add(append([]byte(nil), v...))
+			err := tx.each(id, nil, func(k, v []byte) error {
+				f.Add(bytes.Clone(k), bytes.Clone(v))
 				seeds++
 				return nil
 			})
@@ -85,14 +86,14 @@ func FuzzRecords(f *testing.F) {
 	if err != nil || seeds < 8 {
 		f.Fatalf("%d seeds, %v", seeds, err)
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _ = decodeInstall(b)
-		_, _ = decodeDefault(b)
-		_, _ = decodeProjectTrust(b)
-		if r, err := decodeProjectApproval(b); err == nil && len(r.Scopes) > len(b) {
+	f.Fuzz(func(t *testing.T, key, b []byte) {
+		_, _ = decodeInstall(key, b)
+		_, _ = decodeDefault(key, b)
+		_, _ = decodeProjectTrust(key, b)
+		if r, err := decodeProjectApproval(key, b); err == nil && len(r.Scopes) > len(b) {
 			t.Errorf("%d scopes in %d bytes", len(r.Scopes), len(b))
 		}
-		if r, err := decodeSeen(b); err == nil && 7*len(r.Stats) > len(b) {
+		if r, err := decodeSeen(key, b); err == nil && 7*len(r.Stats) > len(b) {
 			t.Errorf("%d files in %d bytes", len(r.Stats), len(b))
 		}
 		for _, kind := range []string{kindTrust, kindEnable, kindHealth, kindBlock + "changed", "unknown"} {

@@ -48,7 +48,7 @@ func (d *DB) Rebuild(ctx context.Context) (aside string, err error) {
 // examine is Check for the holder of the queue. A sound database of an older
 // format is only verified; the next Update migrates it.
 func (d *DB) examine() error {
-	f, err := os.Open(d.Path())
+	f, err := os.OpenFile(d.Path(), os.O_RDONLY|noWait, 0)
 	if err != nil {
 		return err
 	}

@@ -69,15 +69,15 @@ func (tx *Tx) PutSeen(r Seen) error {
 	return tx.put(bucketSeen, []byte(r.Dir), e.b)
 }
 
-func decodeSeen(value []byte) (Seen, error) {
+func decodeSeen(key, value []byte) (Seen, error) {
 	var r Seen
 	d := newDecoder(value)
-	d.seen(&r)
+	d.seen(key, &r)
 	return r, d.err()
 }
 
 // seen reads a record into r, whose slices it uses again.
-func (d *decoder) seen(r *Seen) {
+func (d *decoder) seen(key []byte, r *Seen) {
 	r.Dir, r.Package, r.Fingerprint = d.text(), d.digest(), d.digest()
 	r.ID, r.Name, r.Version, r.Protocol = d.text(), d.text(), d.text(), d.text()
 	r.Scopes = appendTexts(r.Scopes[:0], d)
@@ -92,6 +92,8 @@ func (d *decoder) seen(r *Seen) {
 		}
 		r.Stats = append(r.Stats, last)
 	}
+	d.must(string(key) == r.Dir && digest.IsCanonical(string(r.Package)) && isDigests(r.Fingerprint))
+	d.must(isTexts(r.ID, r.Name, r.Version) && isScopes(r.Scopes))
 }
 
 // EachSeen calls fn for everything remembered, sorted by directory name. The record,
@@ -100,7 +102,7 @@ func (tx *Tx) EachSeen(fn func(*Seen) error) error {
 	var r Seen
 	return tx.each(bucketSeen, nil, func(k, v []byte) error {
 		d := decoder{s: unsafe.String(unsafe.SliceData(v), len(v))}
-		d.seen(&r)
+		d.seen(k, &r)
 		if err := d.err(); err != nil {
 			return tx.damaged(bucketSeen, k, err)
 		}

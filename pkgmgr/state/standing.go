@@ -36,6 +36,10 @@ const (
 	BlockChanged   BlockKind = "changed"   // the installed files are no longer the reviewed ones
 )
 
+func (k BlockKind) known() bool {
+	return k == BlockUntrusted || k == BlockDisabled || k == BlockChanged
+}
+
 // A Block is a decision against a package that the approval of a lockfile does
 // not override. A package has at most one of each kind.
 type Block struct {
@@ -114,13 +118,15 @@ func (s *Standing) add(kind, value []byte) error {
 	switch string(kind) {
 	case kindTrust:
 		s.Trust = &Trust{Package: s.Package, Fingerprint: d.digest(), ID: d.text(), Version: d.text(), At: d.time(), Via: d.text()}
+		d.must(isDigests(s.Trust.Fingerprint) && isTexts(s.Trust.ID, s.Trust.Version))
 	case kindEnable:
 		s.Enablement = &Enablement{Package: s.Package, Scopes: decodeTexts[manifest.Scope](d), At: d.time()}
+		d.must(isScopes(s.Enablement.Scopes))
 	case kindHealth:
 		s.Health = &Health{Package: s.Package, Status: HealthStatus(d.text()), Code: d.text(), Message: d.text(), At: d.time()}
 	default:
 		block, ok := bytes.CutPrefix(kind, []byte(kindBlock))
-		if !ok {
+		if !ok || !BlockKind(block).known() {
 			return errStandingKey
 		}
 		s.Blocks = append(s.Blocks, Block{Package: s.Package, Kind: BlockKind(block), At: d.time(), Detail: d.text()})
@@ -149,7 +155,10 @@ func (tx *Tx) Standing(pkg digest.Digest) (Standing, error) {
 func (tx *Tx) EachStanding(fn func(Standing) error) error {
 	var s Standing
 	err := tx.each(bucketStanding, nil, func(k, v []byte) error {
-		pkg, kind, _ := bytes.Cut(k, []byte{'/'})
+		pkg, kind, ok := bytes.Cut(k, []byte{'/'})
+		if !ok || !digest.IsCanonical(string(pkg)) {
+			return tx.damaged(bucketStanding, k, errStandingKey)
+		}
 		if string(s.Package) != string(pkg) {
 			if s.Package != "" {
 				if err := fn(s); err != nil {
@@ -213,9 +222,7 @@ func (tx *Tx) RemoveEnablement(pkg digest.Digest) error {
 
 // PutBlock records a decision against a package.
 func (tx *Tx) PutBlock(r Block) error {
-	switch r.Kind {
-	case BlockUntrusted, BlockDisabled, BlockChanged:
-	default:
+	if !r.Kind.known() {
 		return fmt.Errorf("%w: block: unknown kind %q", ErrRecord, string(r.Kind))
 	}
 	e := newEncoder(128)

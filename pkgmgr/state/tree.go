@@ -1,6 +1,8 @@
 package state
 
 import (
+	"fmt"
+
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state/boltfile"
@@ -14,6 +16,9 @@ type tree interface {
 	cursor() cursor
 	sequence() uint64
 }
+
+// errKind is damage: a bucket stands where a value belongs, or the reverse.
+var errKind = fmt.Errorf("%w: a bucket where a value belongs, or the reverse", boltfile.ErrDamaged)
 
 // A cursor walks through a tree in the order of its keys; the key is nil beyond either end.
 type cursor interface {
@@ -33,10 +38,33 @@ func fileChild(b *boltfile.Bucket, err error) (tree, error) {
 	return fileTree{b}, nil
 }
 
-func (t fileTree) get(key []byte) ([]byte, error)  { return t.b.Get(key) }
-func (t fileTree) child(name []byte) (tree, error) { return fileChild(t.b.Bucket(name)) }
-func (t fileTree) cursor() cursor                  { return t.b.Cursor() }
-func (t fileTree) sequence() uint64                { return t.b.Sequence() }
+func (t fileTree) get(key []byte) ([]byte, error) {
+	v, err := t.b.Get(key)
+	if v == nil && err == nil {
+		err = t.none(key)
+	}
+	return v, err
+}
+
+func (t fileTree) child(name []byte) (tree, error) {
+	b, err := fileChild(t.b.Bucket(name))
+	if b == nil && err == nil {
+		err = t.none(name)
+	}
+	return b, err
+}
+
+// none returns an error if there is something of that name, which is then not of
+// the kind that was looked for.
+func (t fileTree) none(name []byte) error {
+	if has, err := t.b.Has(name); err != nil || !has {
+		return err
+	}
+	return errKind
+}
+
+func (t fileTree) cursor() cursor   { return t.b.Cursor() }
+func (t fileTree) sequence() uint64 { return t.b.Sequence() }
 
 type boltTree struct{ b *bolt.Bucket }
 
@@ -47,10 +75,24 @@ func boltChild(b *bolt.Bucket) (tree, error) {
 	return boltTree{b}, nil
 }
 
-func (t boltTree) get(key []byte) ([]byte, error)  { return t.b.Get(key), nil }
-func (t boltTree) child(name []byte) (tree, error) { return boltChild(t.b.Bucket(name)) }
-func (t boltTree) cursor() cursor                  { return boltCursor{t.b.Cursor()} }
-func (t boltTree) sequence() uint64                { return t.b.Sequence() }
+func (t boltTree) get(key []byte) ([]byte, error) {
+	v := t.b.Get(key)
+	if v == nil && t.b.Bucket(key) != nil {
+		return nil, errKind
+	}
+	return v, nil
+}
+
+func (t boltTree) child(name []byte) (tree, error) {
+	b, err := boltChild(t.b.Bucket(name))
+	if b == nil && t.b.Get(name) != nil {
+		err = errKind
+	}
+	return b, err
+}
+
+func (t boltTree) cursor() cursor   { return boltCursor{t.b.Cursor()} }
+func (t boltTree) sequence() uint64 { return t.b.Sequence() }
 
 type boltCursor struct{ c *bolt.Cursor }
 

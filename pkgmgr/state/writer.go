@@ -54,7 +54,7 @@ func (w *writer) open(ctx context.Context) (err error) {
 
 // openFile opens the file for bbolt, locked.
 func (w *writer) openFile(ctx context.Context, path string, flag int, mode os.FileMode) (*os.File, error) {
-	f, err := os.OpenFile(path, flag&^os.O_CREATE, mode)
+	f, err := os.OpenFile(path, flag&^os.O_CREATE|noWait, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +66,19 @@ func (w *writer) openFile(ctx context.Context, path string, flag int, mode os.Fi
 	w.file = f
 	if info, err := f.Stat(); err != nil {
 		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, notRegular(path)
 	} else if info.Size() == 0 {
 		return nil, w.corrupt("the file is empty", nil)
+	}
+	// bbolt believes what it maps: a circle among pages ends the process, and a free
+	// page that is in use is overwritten.
+	file, err := readFile(f)
+	if err == nil && file.Size() <= verifyUpdate {
+		err = asCorrupt(path, file.Verify())
+	}
+	if err != nil {
+		return nil, err
 	}
 	return f, nil
 }
@@ -141,12 +152,18 @@ func (w *writer) recover(err *error) {
 	}
 	w.bolt = nil // not to be touched again
 	w.close()
-	cause, _ := p.(error)
-	*err = w.corrupt(fmt.Sprint(p), cause)
+	// What was thrown speaks of the program and not of the file.
+	*err = w.corrupt("its pages contradict each other", nil)
+}
+
+// inStandardLibrary reports whether a function is of a package without a domain.
+func inStandardLibrary(function string) bool {
+	first, _, deep := strings.Cut(function, "/")
+	return !deep || !strings.Contains(first, ".")
 }
 
 // panicInBolt reports whether the panic being recovered was raised by bbolt's
-// code, going by the first frame below the runtime's.
+// code or by what it calls of the standard library.
 func panicInBolt() bool {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
@@ -156,8 +173,10 @@ func panicInBolt() bool {
 		switch {
 		case f.Function == "runtime.gopanic":
 			panicking = true
-		case panicking && !strings.HasPrefix(f.Function, "runtime."):
-			return strings.HasPrefix(f.Function, "go.etcd.io/bbolt")
+		case panicking && strings.HasPrefix(f.Function, "go.etcd.io/bbolt"):
+			return true
+		case panicking && !inStandardLibrary(f.Function):
+			return false
 		}
 		if !more {
 			return false

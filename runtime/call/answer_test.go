@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -152,12 +153,31 @@ func TestOtherResults(t *testing.T) {
 
 func TestErrorAnswers(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("é", 2000)
-	c, _ := open(t, `{"jsonrpc":"2.0","id":2,"error":{"code":-32003,"message":"`+long+`"}}`+"\n")
-	_, err := c.Health(context.Background())
 	var f *Fault
-	if !errors.As(err, &f) || f.Code != CodeError || f.RPC == nil || f.RPC.Code != plugin.CodeNotGranted || f.RPC.Message != long[:plugin.MaxErrorBytes] {
-		t.Errorf("%+v", f)
+	answer := func(code int, message string) *Client {
+		c, _ := open(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"error":{"code":%d,"message":"%s"}}`+"\n", code, message))
+		return c
+	}
+	for _, code := range []plugin.Code{-32700, -32601, -32602, -32603, -32000, -32001, -32002, -32003} {
+		if _, err := answer(int(code), "m").Health(context.Background()); !errors.As(err, &f) || f.Code != CodeError || f.RPC == nil || f.RPC.Code != code {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+	for _, code := range []int{0, 1, -1, 32000, -31999, -32004, -32600, -32701, 9007199254740991} {
+		if _, err := answer(code, "m").Health(context.Background()); !errors.As(err, &f) || f.Code != CodeMalformed || f.Field != "/error/code" || f.RPC != nil {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+	// Bytes are counted, once the JSON is read.
+	longest := strings.Repeat("é", plugin.MaxErrorBytes/2)
+	for _, message := range []string{longest, strings.Repeat(`\u00e9`, plugin.MaxErrorBytes/2), longest[2:] + "x"} {
+		if _, err := answer(-32003, message).Health(context.Background()); !errors.As(err, &f) || f.Code != CodeError || f.RPC == nil || f.RPC.Code != plugin.CodeNotGranted ||
+			!strings.HasPrefix(longest+"x", strings.TrimSuffix(f.RPC.Message, "x")) {
+			t.Errorf("a message of %d bytes: %v", len(message), err)
+		}
+	}
+	if _, err := answer(-32003, longest+"x").Health(context.Background()); !errors.As(err, &f) || f.Code != CodeMalformed || f.Field != "/error/message" || f.RPC != nil {
+		t.Errorf("a message of %d bytes: %v", len(longest)+1, err)
 	}
 	c, p, _ := connect(t)
 	p.answers(`{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"only v9"}}` + "\n")

@@ -354,6 +354,9 @@ func decode(method string, line []byte, id int, result any) *Fault {
 		return mismatch(CodeWrongID, method, "id", strconv.Itoa(id), string(response.ID))
 	}
 	if response.Error != nil {
+		if f := outside(method, failure); f != nil {
+			return f
+		}
 		return refusal(method, failure)
 	}
 	if err := ijson.Unmarshal(response.Result, result); err != nil {

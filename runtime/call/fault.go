@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/switchyard-plugins/switchyard/runtime/process/redact"
@@ -41,10 +41,10 @@ const StepEnd = "end"
 // maxExcerpt bounds how many bytes of foreign text a fault repeats at a place.
 const maxExcerpt = 200
 
-// A Fault is why a call failed, with its facts. Expected, Found and Excerpt
-// hold foreign text redacted, with control and invisible characters escaped,
-// and cut at maxExcerpt bytes. RPC is as the plugin sent it and must be escaped
-// by whoever displays it.
+// A Fault is why a call failed, with its facts. Expected, Found, Field and Excerpt
+// hold foreign text redacted and cut at maxExcerpt bytes, and so does the message of
+// Error; RPC is as the plugin sent it. All of it is valid UTF-8 and nothing of it is
+// escaped: that is for whoever displays it, once.
 type Fault struct {
 	Code     Code
 	Method   string // the method that was called, or StepEnd
@@ -64,7 +64,7 @@ func (f *Fault) Error() string {
 		fmt.Fprintf(&b, ": expected %s, found %s", f.Expected, f.Found)
 	}
 	if f.RPC != nil {
-		fmt.Fprintf(&b, ": %s (code %d)", escape(f.RPC.Message, plugin.MaxErrorBytes), f.RPC.Code)
+		fmt.Fprintf(&b, ": %s (code %d)", bounded(f.RPC.Message, plugin.MaxErrorBytes), f.RPC.Code)
 	}
 	if f.Excerpt != "" {
 		fmt.Fprintf(&b, ": %s", f.Excerpt)
@@ -152,14 +152,26 @@ func undecodable(method, pointer string, part []byte, err error) *Fault {
 	return f
 }
 
-// refusal makes a fault of an error answer.
-func refusal(method string, e plugin.Error) *Fault {
-	if n := plugin.MaxErrorBytes; len(e.Message) > n {
-		for n > 0 && !utf8.RuneStart(e.Message[n]) {
-			n--
-		}
-		e.Message = e.Message[:n]
+// outside makes a fault of an error answer that the protocol does not have: its code is
+// none of the protocol's, or its message is too long. Nil: it is in good form.
+func outside(method string, e plugin.Error) *Fault {
+	codes := []plugin.Code{plugin.CodeMalformed, plugin.CodeUnknownMethod, plugin.CodeBadParams, plugin.CodeInternal,
+		plugin.CodeApplication, plugin.CodeProtocolMismatch, plugin.CodeState, plugin.CodeNotGranted}
+	if !slices.Contains(codes, e.Code) {
+		f := mismatch(CodeMalformed, method, "/error/code", "", strconv.Itoa(int(e.Code)))
+		f.Message = "the error code is none of the protocol's"
+		f.Expected = strings.Trim(strings.ReplaceAll(fmt.Sprintf("%d", codes), " ", ", "), "[]")
+		return f
 	}
+	if n := len(e.Message); n > plugin.MaxErrorBytes {
+		return &Fault{Code: CodeMalformed, Method: method, Field: "/error/message", Excerpt: shown(e.Message),
+			Message: fmt.Sprintf("the error's message has %d bytes, at most %d are allowed", n, plugin.MaxErrorBytes)}
+	}
+	return nil
+}
+
+// refusal makes a fault of an error answer in good form.
+func refusal(method string, e plugin.Error) *Fault {
 	f := &Fault{Code: CodeError, Method: method, Message: "the plugin answered with an error", RPC: &e}
 	if method == plugin.MethodInitialize && e.Code == plugin.CodeProtocolMismatch {
 		f.Code = CodeProtocolMismatch
@@ -194,29 +206,24 @@ func readFault(ctx context.Context, method string, err error, partial int) *Faul
 	return f
 }
 
-// excerpt returns the beginning of what a plugin wrote, fit to be shown.
+// excerpt returns the beginning of what a plugin wrote, redacted.
 func excerpt(b []byte) string {
 	const enough = 2 << 10 // whole secrets, before the cut
 	return shown(string(b[:min(len(b), enough)]))
 }
 
-func shown(s string) string { return escape(s, maxExcerpt) }
+func shown(s string) string { return bounded(s, maxExcerpt) }
 
-// escape redacts s, escapes what is not printable, and cuts it at n bytes.
-func escape(s string, n int) string {
-	const more = "…"
-	s = redact.Line(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\n", "\u2424"))
-	var b strings.Builder
-	for _, r := range s {
-		piece := string(r)
-		if !unicode.IsPrint(r) {
-			piece = strings.Trim(strconv.QuoteRuneToASCII(r), "'")
-		}
-		if b.Len()+len(piece) > n-len(more) {
-			b.WriteString(more)
-			break
-		}
-		b.WriteString(piece)
+// bounded redacts s, as one line so that no secret hides behind a line feed, and cuts
+// it at n bytes.
+func bounded(s string, n int) string {
+	const more, lineFeed = "…", "\u2424"
+	s = redact.Line(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\n", lineFeed))
+	s = strings.ReplaceAll(s, lineFeed, "\n")
+	if len(s) <= n {
+		return s
 	}
-	return b.String()
+	for n -= len(more); n > 0 && !utf8.RuneStart(s[n]); n-- {
+	}
+	return s[:n] + more
 }

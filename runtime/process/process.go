@@ -83,9 +83,9 @@ type StartError struct {
 
 func (e *StartError) Error() string {
 	if e.Interpreter != "" {
-		return fmt.Sprintf("start %q: its interpreter %q: %v", e.Path, e.Interpreter, e.Err)
+		return fmt.Sprintf("start \"%s\": its interpreter \"%s\": %v", e.Path, e.Interpreter, e.Err)
 	}
-	return fmt.Sprintf("start %q: %v", e.Path, e.Err)
+	return fmt.Sprintf("start \"%s\": %v", e.Path, e.Err)
 }
 
 func (e *StartError) Unwrap() error { return e.Err }
@@ -292,11 +292,11 @@ func (s Spec) check() (how, error) {
 		return how{}, fmt.Errorf("%w: path and directory must be absolute", ErrSpec)
 	}
 	if !validCallID(s.CallID) {
-		return how{}, fmt.Errorf("%w: call id %q", ErrSpec, s.CallID)
+		return how{}, fmt.Errorf("%w: call id \"%s\"", ErrSpec, s.CallID)
 	}
 	for _, kv := range s.Env {
 		if name, _, ok := strings.Cut(kv, "="); !ok || name == MarkVariable {
-			return how{}, fmt.Errorf("%w: environment entry %q", ErrSpec, name)
+			return how{}, fmt.Errorf("%w: environment entry \"%s\"", ErrSpec, name)
 		}
 	}
 	info, err := s.Executable.Stat()

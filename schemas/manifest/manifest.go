@@ -190,8 +190,12 @@ func (m Manifest) Validate() error {
 	if err := CheckID(m.ID); err != nil {
 		v.add("id", "%v", err)
 	}
-	v.text("name", m.Name, MaxName)
-	v.text("version", m.Version, MaxVersion)
+	if v.text("name", m.Name, MaxName) && !strings.ContainsFunc(m.Name, standsAlone) {
+		v.add("name", "must have a visible character")
+	}
+	if v.text("version", m.Version, MaxVersion) {
+		v.version(m.Version)
+	}
 	v.equal("protocolVersion", m.ProtocolVersion, Protocol)
 	v.executable(m.Executable)
 	v.arguments(m.Arguments)
@@ -215,7 +219,9 @@ func (v *validation) equal(member, got, want string) {
 	}
 }
 
-func (v *validation) text(member, s string, maxBytes int) {
+// text applies the rules of every line of text, and reports whether they are kept.
+func (v *validation) text(member, s string, maxBytes int) bool {
+	before := len(v.problems)
 	switch n := len(s); {
 	case !utf8.ValidString(s):
 		v.add(member, "is not valid UTF-8")
@@ -225,6 +231,34 @@ func (v *validation) text(member, s string, maxBytes int) {
 		v.add(member, "must not be blank")
 	case strings.ContainsFunc(s, unicode.IsControl):
 		v.add(member, "must not contain control characters")
+	}
+	return len(v.problems) == before
+}
+
+// notInVersion is what a version does not hold beside spaces and what is invisible:
+// what separates in NAME@VERSION or in a path, and what a shell would not leave alone.
+const notInVersion = "@/\\\"'`$&;|<>()[]{}*?"
+
+// version refuses what cannot be typed as NAME@VERSION, or reads as another version.
+// It need not be SemVer.
+func (v *validation) version(s string) {
+	const member = "version"
+	if s[0] == '-' {
+		v.add(member, "must not begin with \"-\"")
+		return
+	}
+	for _, r := range s {
+		switch {
+		case unicode.IsSpace(r):
+			v.add(member, "must not contain a space")
+		case !standsAlone(r):
+			v.add(member, "must not contain the invisible or combining character %U", r)
+		case strings.ContainsRune(notInVersion, r):
+			v.add(member, "must not contain %q", string(r))
+		default:
+			continue
+		}
+		return
 	}
 }
 

@@ -53,7 +53,7 @@ func TestValid(t *testing.T) {
 		"longest name":             func(m *manifest.Manifest) { m.Name = strings.Repeat("é", 60) },
 		"longest version":          func(m *manifest.Manifest) { m.Version = strings.Repeat("9", 64) },
 		"longest path":             func(m *manifest.Manifest) { m.Executable = strings.Repeat("x/", 119) + "xy" },
-		"a version that is none":   func(m *manifest.Manifest) { m.Version = "nightly build" },
+		"a version that is none":   func(m *manifest.Manifest) { m.Version = "nightly_2024!1:2~é+x" },
 		"path that is cleaned":     func(m *manifest.Manifest) { m.Executable = "./bin//a/../tool" },
 		"dots that are no parent":  func(m *manifest.Manifest) { m.Executable = "..bin/...tool" },
 		"manifest name further in": func(m *manifest.Manifest) { m.Executable = "bin/plugin.json" },
@@ -97,6 +97,8 @@ func TestInvalid(t *testing.T) {
 		"control in name":    {func(m *manifest.Manifest) { m.Name = "a\x1b[2J" }, "name", "control"},
 		"C1 control in name": {func(m *manifest.Manifest) { m.Name = "a\u009b" }, "name", "control"},
 		"name not UTF-8":     {func(m *manifest.Manifest) { m.Name = "a\xff" }, "name", "UTF-8"},
+		"invisible name":     {func(m *manifest.Manifest) { m.Name = "\u3164\u200b \u2800" }, "name", "visible character"},
+		"combining name":     {func(m *manifest.Manifest) { m.Name = "\u0301" }, "name", "visible character"},
 		"no version":         {func(m *manifest.Manifest) { m.Version = "" }, "version", "1 to 64 bytes"},
 		"long version":       {func(m *manifest.Manifest) { m.Version = strings.Repeat("1", 65) }, "version", "has 65"},
 		"control in version": {func(m *manifest.Manifest) { m.Version = "1\n2" }, "version", "control"},
@@ -237,6 +239,28 @@ func TestVocabulary(t *testing.T) {
 }
 
 // Authors of plugins link this package: it must bring nothing with it.
+// TestVersionText: a version can be typed as NAME@VERSION and read as what it is.
+func TestVersionText(t *testing.T) {
+	for _, version := range []string{"1", "1.0.0-rc.1+build.5", "2024_01", "1:2.0~rc1", "1!2", "v1", "größe", "=1", "1,2", "1^2", "1%2", "1#2", "日本"} {
+		m := valid()
+		if m.Version = version; m.Validate() != nil {
+			t.Errorf("%q: %v", version, m.Validate())
+		}
+	}
+	for _, version := range []string{
+		"--force", "-1", "../../x", "1/2", `1\2`, "1@2", "1 2", " 1", "1 ", "1\u00a02", "1\u3000", "$(id)", "`id`", "1;id", "1|2", "1&", "a'b", `a"b`,
+		"1>2", "1*", "1?", "[1]", "{1}", "(1)", "1\u200b", "\u3164", "\u2800", "1\u202e2", "1\u0301", "e\u0301", "1\ufe0f", "1\u00ad0", "1\ue000", "1\U000e0001",
+		"1\ufeff", "1\u0378",
+	} {
+		m := valid()
+		m.Version = version
+		p := problems(t, m)
+		if len(p) != 1 || p[0].Path != "version" {
+			t.Errorf("%q: %v", version, p)
+		}
+	}
+}
+
 func TestStandardLibraryOnly(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").CombinedOutput()
 	if err != nil {

@@ -56,6 +56,16 @@ func TestParseManifest(t *testing.T) {
 	if _, err := ParseManifest([]byte(replace(`"id":"sample"`, `"id":"S"`))); !errors.As(err, &invalid) {
 		t.Errorf("an invalid id gives %v", err)
 	}
+	for _, change := range []func(*Manifest){
+		func(m *Manifest) { m.Version = "--force" }, func(m *Manifest) { m.Version = "../../x" },
+		func(m *Manifest) { m.Version = "1\u200b" }, func(m *Manifest) { m.Name = "\u3164" },
+	} {
+		m := sample()
+		change(&m)
+		if _, err := ParseManifest([]byte(document(t, m))); !errors.As(err, &invalid) {
+			t.Errorf("name %q, version %q: %v", m.Name, m.Version, err)
+		}
+	}
 	if _, err := ParseManifest([]byte(good + strings.Repeat(" ", manifest.MaxBytes-len(good)))); err != nil {
 		t.Errorf("exactly the limit: %v", err)
 	}

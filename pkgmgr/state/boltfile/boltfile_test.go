@@ -285,6 +285,66 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// TestMisplacedPages leads every branch of a tree to another leaf of it, which is
+// sound by itself: a scan that comes there says so and does not end early.
+func TestMisplacedPages(t *testing.T) {
+	data := create(t, 1024, variety(5)[0])
+	tried := 0
+	for at := 0; at+1024 <= len(data); at += 1024 {
+		p := page(data[at : at+1024])
+		if p.id() != uint64(at/1024) || p.flags() != flagBranch || p.count() < 3 {
+			continue
+		}
+		for i := range p.count() {
+			b := bytes.Clone(data)
+			order.PutUint64(b[at+headerSize+i*elementSize+8:], p.branch((i+1)%p.count()))
+			if scan(b, []byte("many")) == nil {
+				continue // an old branch, which nothing leads to
+			}
+			tried++
+			if err := scan(b, []byte("many")); !errors.Is(err, ErrDamaged) {
+				t.Errorf("page %d, element %d: %v", p.id(), i, err)
+			}
+		}
+	}
+	if tried < 20 {
+		t.Errorf("%d misplaced pages were noticed", tried)
+	}
+	// A leaf that lost its elements is no end.
+	emptied := 0
+	for at := 0; at+1024 <= len(data); at += 1024 {
+		if p := page(data[at : at+1024]); p.id() == uint64(at/1024) && p.isLeaf() && p.count() > 1 {
+			b := bytes.Clone(data)
+			b[at+10], b[at+11] = 0, 0
+			if errors.Is(scan(b, []byte("many")), ErrDamaged) {
+				emptied++
+			}
+		}
+	}
+	if emptied < 20 {
+		t.Errorf("%d emptied leaves were noticed", emptied)
+	}
+}
+
+// scan reads one bucket from its first key to its last.
+func scan(data, bucket []byte) error {
+	f, err := Open(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return err
+	}
+	b, err := f.Bucket(bucket)
+	if err != nil || b == nil {
+		return err
+	}
+	c := b.Cursor()
+	defer c.Release()
+	k, _, err := c.First()
+	for k != nil && err == nil {
+		k, _, err = c.Next()
+	}
+	return err
+}
+
 // use opens, verifies and reads. What Verify finds sound must read.
 func use(b []byte) error {
 	f, err := Open(bytes.NewReader(b), int64(len(b)))

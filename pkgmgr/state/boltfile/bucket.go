@@ -30,6 +30,12 @@ func (b *Bucket) Get(key []byte) ([]byte, error) {
 	return value, err
 }
 
+// Has reports whether there is a value or a bucket of that name.
+func (b *Bucket) Has(key []byte) (bool, error) {
+	value, _, err := b.find(key)
+	return value != nil, err
+}
+
 // Bucket returns a bucket inside b, or nil if there is none of that name.
 func (b *Bucket) Bucket(name []byte) (*Bucket, error) {
 	value, isBucket, err := b.find(name)
@@ -105,6 +111,7 @@ type frame struct {
 	page  page
 	buf   []byte
 	index int
+	high  []byte // what the pages above say that every key is below; nil is no bound
 }
 
 // Seek moves to the first key that is not below key.
@@ -269,10 +276,52 @@ func (c *Cursor) push(id uint64) (page, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := p.rises(); err != nil {
+			return nil, err
+		}
 		fr.id, fr.page, fr.buf = id, p, p
+	}
+	if err := c.belongs(fr); err != nil {
+		return nil, err
 	}
 	c.depth++
 	return fr.page, nil
+}
+
+// belongs reports a page that is not the one that the page above it leads to: an old
+// page, or one of another tree, in its place. fr is the next frame.
+func (c *Cursor) belongs(fr *frame) error {
+	fr.high = nil
+	if c.depth == 0 {
+		return nil
+	}
+	above := c.top()
+	low, err := above.page.key(above.index)
+	if err != nil {
+		return err
+	}
+	fr.high = above.high
+	if above.index+1 < above.page.count() {
+		if fr.high, err = above.page.key(above.index + 1); err != nil {
+			return err
+		}
+	}
+	n := fr.page.count()
+	if n == 0 {
+		return damaged("page %d: empty below another page", fr.id)
+	}
+	least, err := fr.page.key(0)
+	if err != nil {
+		return err
+	}
+	most, err := fr.page.key(n - 1)
+	if err != nil {
+		return err
+	}
+	if bytes.Compare(least, low) < 0 || fr.high != nil && bytes.Compare(most, fr.high) >= 0 {
+		return damaged("page %d: its keys belong to another place", fr.id)
+	}
+	return nil
 }
 
 // next moves to the following element; beyond the last one depth is 0.

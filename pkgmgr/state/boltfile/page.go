@@ -1,6 +1,9 @@
 package boltfile
 
-import "io"
+import (
+	"bytes"
+	"io"
+)
 
 // A page is the bytes of one page with its overflow, or of a page inside a
 // bucket's value. Nothing in it is trusted.
@@ -83,6 +86,22 @@ func (p page) key(i int) ([]byte, error) {
 		pos, size = order.Uint32(p[e:]), order.Uint32(p[e+4:])
 	}
 	return p.slice(i, uint64(e)+uint64(pos), uint64(size))
+}
+
+// rises reports keys that do not rise.
+func (p page) rises() error {
+	var last []byte
+	for i := range p.count() {
+		key, err := p.key(i)
+		if err != nil {
+			return err
+		}
+		if i > 0 && bytes.Compare(last, key) >= 0 {
+			return damaged("page %d: key %d is out of order", p.id(), i)
+		}
+		last = key
+	}
+	return nil
 }
 
 // leaf returns the key, the value and whether the value is a bucket.

@@ -87,6 +87,9 @@ func (v *verification) tree(id uint64, low, high []byte) error {
 		return err
 	}
 	if p.isLeaf() {
+		if p.count() == 0 && low != nil {
+			return damaged("page %d: empty below another page", id)
+		}
 		return v.leaf(p, low, high)
 	}
 	keys := make([][]byte, p.count()+1)

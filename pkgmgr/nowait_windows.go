@@ -1,0 +1,4 @@
+package pkgmgr
+
+// noWait is nothing here: no pipe stands in a directory.
+const noWait = 0
