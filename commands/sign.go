@@ -54,7 +54,7 @@ func signCommand(in *invocation) *cli.Command {
 		Description: "Signs an archive's bytes with a key and writes a Sigstore bundle beside it, ARCHIVE.sigstore.json, which verify, install and " +
 			"`cosign verify-blob --bundle` read. The key is ECDSA P-256 or Ed25519, a PKCS8 file or an encrypted one of keygen's or cosign's. " +
 			"Nothing is sent anywhere.",
-		UsageText: "switchyard sign repo-facts-1.0.0.tar.zst --key release.key\nswitchyard sign repo-facts.zip --key release.key --passphrase env:RELEASE_PASSPHRASE",
+		UsageText: "switchyard sign repo-facts-1.0.0.tar.zst --key release.key\nswitchyard sign repo-facts.zip --key release.key --passphrase env:WORDS",
 		Flags: flags{
 			&cli.StringFlag{Name: "key", Destination: &key, Usage: "sign with the private key in `FILE`"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &out, Usage: "write the bundle to `FILE`"},
