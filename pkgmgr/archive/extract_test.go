@@ -57,7 +57,7 @@ func sampleTar(prefix string) *tarball {
 		if name := prefix + f.path; isASCII(name) && len(name) <= 100 {
 			t.file(name, f.contents, mode(m))
 		} else {
-			t.pax("path", name, "mtime", "1.5").file("short", f.contents, mode(m))
+			t.pax("path", name, "mtime", "1.5").file(shorten(name), f.contents, mode(m))
 		}
 	}
 	return t

@@ -22,7 +22,7 @@ func fuzzSeeds() [][]byte {
 			seeds = append(seeds, c.data)
 		}
 	}
-	tiny := newTar().dir("p/").file("p/plugin.json", manifest).file("p/bin/tool", "x", mode(0o755)).pax("path", "p/größe").file("p/short", "y")
+	tiny := newTar().dir("p/").file("p/plugin.json", manifest).file("p/bin/tool", "x", mode(0o755)).pax("path", "p/größe").file("p/gr__e", "y")
 	return append(seeds, tiny.done(), gzipped(tiny.done()), zstded(tiny.done()),
 		zipOf(zipped{name: "p/plugin.json", contents: manifest, method: zipDeflate}, zipped{name: "p/a", contents: "a"}))
 }

@@ -203,6 +203,8 @@ func (t *tarReader) entry(h tarHeader, ext *extended) (tarEntry, error) {
 		return e, refuse(e.name, RuleDisagree, "its mode %#o is that of another kind of entry than its type", e.mode)
 	case e.mode&0o7000 != 0:
 		return e, refuse(e.name, RuleMode, "it has a set-user-id, set-group-id or sticky bit (%#o)", e.mode&0o7777)
+	case !namesAgree(h.name, e.name):
+		return e, refuse(e.name, RuleDisagree, "its own header calls it %q", abbreviate(h.name))
 	}
 	t.left, t.pad = e.size, -e.size&(tarBlock-1)
 	return e, nil
