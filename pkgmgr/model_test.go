@@ -3,6 +3,7 @@
 package pkgmgr
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -32,6 +33,7 @@ type modelled struct {
 	trusted     bool
 	enabled     bool
 	changed     bool
+	wasDefault  bool // when it was revoked
 }
 
 func (m *model) covers(d Denial, p *modelled) bool {
@@ -278,7 +280,7 @@ func (m *model) revoke(d Denial) {
 		}
 		p.trusted, p.enabled = false, false
 		if p.stored {
-			p.stored, p.quarantined = false, true
+			p.stored, p.quarantined, p.wasDefault = false, true, m.defaults[p.id] == p
 			m.dropDefault(p)
 		}
 	}
@@ -290,6 +292,7 @@ func (m *model) unrevoke(k string) string {
 		return "not found"
 	}
 	delete(m.denials, k)
+	var back []*modelled
 	for _, p := range m.packages {
 		if !p.quarantined || !m.covers(lifted, p) {
 			continue
@@ -300,6 +303,19 @@ func (m *model) unrevoke(k string) string {
 			continue
 		}
 		p.stored = true
+		back = append(back, p)
+	}
+	// What was the default version is it again, else the highest that came back.
+	slices.SortFunc(back, func(a, b *modelled) int {
+		switch {
+		case a.wasDefault != b.wasDefault && a.wasDefault:
+			return -1
+		case a.wasDefault != b.wasDefault:
+			return 1
+		}
+		return cmp.Or(versionrange.Compare(b.version, a.version), strings.Compare(string(a.pkg), string(b.pkg)))
+	})
+	for _, p := range back {
 		if m.defaults[p.id] == nil {
 			m.defaults[p.id] = p
 		}
