@@ -103,6 +103,7 @@ type asker struct {
 func (a *asker) yes(question string) (bool, error) {
 	a.in.bar.rest()
 	for {
+		a.in.env.DiscardInput()
 		a.in.stderr("%s [y/N] ", a.in.style(2).Mark(render.Strong, question))
 		type answer struct {
 			line string

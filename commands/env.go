@@ -35,6 +35,9 @@ type Env struct {
 	Terminal func(stream int) bool
 	// ReadPassword asks on the terminal and reads one line that is not shown.
 	ReadPassword func(prompt string) ([]byte, error)
+	// DiscardInput throws away what was typed on the terminal before a question was
+	// asked: it cannot be the answer to it.
+	DiscardInput func()
 	// Width returns the terminal's width in cells, 0 where there is none.
 	Width func() int
 
@@ -71,7 +74,8 @@ func OSEnv() Env {
 			}
 			return width
 		},
-		Interrupts: interrupts,
+		DiscardInput: discardInput,
+		Interrupts:   interrupts,
 	}
 }
 

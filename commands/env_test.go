@@ -26,17 +26,18 @@ func newFakeEnv(t *testing.T, args ...string) *fakeEnv {
 		now:  time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
 	}
 	f.Env = Env{
-		Program:    "switchyard",
-		Args:       args,
-		Stdin:      strings.NewReader(""),
-		Stdout:     &f.out,
-		Stderr:     &f.err,
-		LookupEnv:  func(name string) (string, bool) { v, ok := f.vars[name]; return v, ok },
-		Getwd:      func() (string, error) { return home, nil },
-		Now:        func() time.Time { return f.now },
-		Terminal:   func(int) bool { return f.terminal },
-		Width:      func() int { return f.width },
-		Interrupts: func(ctx context.Context, _ chan<- struct{}) (context.Context, func()) { return context.WithCancel(ctx) },
+		Program:      "switchyard",
+		Args:         args,
+		Stdin:        strings.NewReader(""),
+		Stdout:       &f.out,
+		Stderr:       &f.err,
+		LookupEnv:    func(name string) (string, bool) { v, ok := f.vars[name]; return v, ok },
+		Getwd:        func() (string, error) { return home, nil },
+		Now:          func() time.Time { return f.now },
+		Terminal:     func(int) bool { return f.terminal },
+		Width:        func() int { return f.width },
+		DiscardInput: func() {},
+		Interrupts:   func(ctx context.Context, _ chan<- struct{}) (context.Context, func()) { return context.WithCancel(ctx) },
 	}
 	return f
 }

@@ -44,6 +44,22 @@ func TestApproveOnTerminal(t *testing.T) {
 	}
 }
 
+// What was typed before the first question answers none.
+func TestApproveTakesNoEarlyAnswers(t *testing.T) {
+	p := placeWithPlugin(t)
+	p.run("install", "src")
+	s := onTerminal(t, 80, p.command(p.program, "approve", "demo"))
+	s.keys("y\ry\ry\ry\r")
+	s.await("[y/N] ")
+	s.keys("\x03")
+	if code, rest := s.end(); code != exitInterrupted || strings.Contains(rest, "Grant") {
+		t.Errorf("exit %d, %q", code, rest)
+	}
+	if list := p.run("list"); !strings.Contains(list, "untrusted") {
+		t.Errorf("%q", list)
+	}
+}
+
 // Ctrl-C at a question ends approve and changes nothing.
 func TestApproveInterruptedOnTerminal(t *testing.T) {
 	p := placeWithPlugin(t)
