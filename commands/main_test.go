@@ -16,7 +16,7 @@ func TestUsageErrors(t *testing.T) {
 	for _, c := range []struct{ args, message, hint string }{
 		{"", "no command given", "switchyard help"},
 		{"frobnicate", `unknown command "frobnicate"`, "switchyard help"},
-		{"sign x", `unknown command "sign"`, "switchyard help"},
+		{"attest x", `unknown command "attest"`, "switchyard help"},
 		{"bogus", `unknown command "bogus"`, "switchyard help"},
 		{"unpn x", `did you mean "unpin"?`, "switchyard help unpin"},
 		{"rn demo health", `did you mean "run"?`, "switchyard help run"},
