@@ -32,14 +32,11 @@ func (in *invocation) git(root string) func(ctx context.Context, args ...string)
 	if path == "" {
 		return nil
 	}
-	for _, v := range []string{
+	environment = append(environment,
 		// A blob that is missing in a partial clone would be fetched, by a command or a
 		// helper of the configuration's choice.
 		"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_SSH_COMMAND=false", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false",
-		"GIT_OPTIONAL_LOCKS=0", "LC_ALL=C",
-	} {
-		environment = append(environment, v)
-	}
+		"GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
 	if home, ok := in.env.LookupEnv("HOME"); ok { // where the user says which directories are safe
 		environment = append(environment, "HOME="+home)
 	}
