@@ -69,10 +69,11 @@ func readFile(f *os.File) (*boltfile.File, error) {
 }
 
 // Up to these sizes the whole structure is verified before a transaction, at about a
-// millisecond for each mebibyte. Of a larger file, what is read is checked on the way.
+// millisecond for each mebibyte: calls must not slow down as records grow. Of a larger
+// file, what is read is checked on the way.
 const (
-	verifyView   = 256 << 10
-	verifyUpdate = 4 << 20
+	verifyView   = 64 << 10
+	verifyUpdate = 256 << 10
 )
 
 // verifySmall verifies a small database before it is viewed.
