@@ -1,8 +1,6 @@
 package state
 
 import (
-	"fmt"
-
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state/boltfile"
@@ -18,7 +16,15 @@ type tree interface {
 }
 
 // errKind is damage: a bucket stands where a value belongs, or the reverse.
-var errKind = fmt.Errorf("%w: a bucket where a value belongs, or the reverse", boltfile.ErrDamaged)
+var errKind error = wrongKind{}
+
+// wrongKind is made of nothing at start, which an error that is formatted is not.
+type wrongKind struct{}
+
+func (wrongKind) Error() string {
+	return boltfile.ErrDamaged.Error() + ": a bucket where a value belongs, or the reverse"
+}
+func (wrongKind) Unwrap() error { return boltfile.ErrDamaged }
 
 // A cursor walks through a tree in the order of its keys; the key is nil beyond either end.
 type cursor interface {

@@ -30,7 +30,7 @@ var (
 	ErrRelative = errors.New(`the interpreter that its "#!" line names is not an absolute path`)
 	// ErrLong: systems read the first 256 bytes of a script, and some run what they
 	// have read of the line.
-	ErrLong = fmt.Errorf(`its "#!" line has more than %d bytes`, Head-1)
+	ErrLong = errors.New(`its "#!" line has more than 255 bytes`)
 	// ErrControl: a system may end the interpreter's name there.
 	ErrControl = errors.New(`its "#!" line has a control character`)
 	// ErrMark: the "#!" does not stand at the file's first byte.
