@@ -58,13 +58,15 @@ cross:
 		echo "GOOS=$${target%/*} GOARCH=$${target#*/} (verify worker)"; \
 		GOOS=$${target%/*} GOARCH=$${target#*/} go build -o /dev/null $(WORKER) || exit 1; done
 
-## fuzz: every fuzz target for FUZZTIME
+## fuzz: every fuzz target for FUZZTIME; that the time ended in the middle of an input, which
+## go test reports as an error of its own, is no fault
 fuzz:
 	@go list ./... | while read -r pkg; do \
 		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 			echo "$$pkg $$target"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
-		done; done
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg >fuzz.log 2>&1; code=$$?; cat fuzz.log; \
+			if [ $$code -ne 0 ] && { grep -q 'Failing input' fuzz.log || ! grep -q 'context deadline exceeded' fuzz.log; }; then exit 1; fi; \
+		done; done; code=$$?; rm -f fuzz.log; exit $$code
 
 ## bench: the ratios of docs/performance.md
 bench:
