@@ -6,12 +6,14 @@ import (
 	"sync"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
 	"github.com/switchyard-plugins/switchyard/verify"
 	"github.com/switchyard-plugins/switchyard/verify/policy"
 )
 
 // assurance returns what evidence is judged by, read when it is first asked for: most
-// commands never do.
+// commands never do. The project of the working directory has the last word, for it
+// can only ask for more.
 func (in *invocation) assurance() func() (*pkgmgr.Assurance, error) {
 	return sync.OnceValues(func() (*pkgmgr.Assurance, error) {
 		dir, err := pkgmgr.ConfigDir(in.getenv)
@@ -24,9 +26,20 @@ func (in *invocation) assurance() func() (*pkgmgr.Assurance, error) {
 		}
 		a.Start = in.prover
 		if in.adjust != nil {
-			err = in.adjust(a)
+			if err := in.adjust(a); err != nil {
+				return nil, err
+			}
 		}
-		return a, err
+		here, err := in.env.Getwd()
+		if err != nil {
+			return nil, err
+		}
+		narrowing, err := project.Narrowing(here)
+		if err != nil {
+			return nil, err
+		}
+		a.Policy = a.Policy.Narrow(narrowing)
+		return a, nil
 	})
 }
 

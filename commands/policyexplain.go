@@ -31,6 +31,9 @@ func policyExplainCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
+			if r.Unjudged != nil {
+				return r.Unjudged
+			}
 			report := r.Policy
 			data := explainData{report.ID, report.Version, string(report.Verdict), newRuleData(report.Results)}
 			in.show(data, func(p *page) { p.explained(data) })

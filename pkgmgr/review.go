@@ -46,6 +46,7 @@ type Review struct {
 	LicenceFiles        []string        // paths of files that look like licences
 	SBOM                string          // path of an SBOM in the package, or ""
 	SBOMCheck           *SBOMCheck      // what came of comparing it with the files; nil without one
+	Unjudged            error           // why the policy was not asked; nil where it was
 	Signature           string          // what is known about signatures
 	Signers             []verify.Signer // who signed, whether the policy names them or not
 	Policy              policy.Report   // how it stands for being trusted
@@ -155,7 +156,7 @@ func (h *Home) reviewSource(ctx context.Context, source string) (*Review, []stri
 // out, which a review tells: a person decides.
 func (h *Home) reviewEvidence(r *Review, evidence *Evidence, err error) error {
 	if err != nil {
-		r.Signature = "could not be checked: " + err.Error()
+		r.Signature, r.Unjudged = "could not be checked: "+err.Error(), err
 		return nil
 	}
 	r.Signers = evidence.signers()

@@ -9,6 +9,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/lockfile/tomlstrict"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/verify/policy"
 )
 
 // ConfigVersion is the only version of switchyard.toml that is known.
@@ -26,6 +27,7 @@ type Config struct {
 	// means the one that the tool runs on.
 	Platforms []string
 	Plugins   map[string]Wanted // by id, never nil
+	Policy    *policy.Narrowing // nil when the file does not say
 }
 
 // Wanted is what a project asks of one plugin.
@@ -87,6 +89,9 @@ func (r reader) config() *Config {
 				c.Plugins[m.Name] = r.wanted(m)
 			}
 		}
+	}
+	if n := t.Optional("policy", tomlstrict.Table); n != nil {
+		c.Policy = policy.ParseNarrowing(r.Document, n)
 	}
 	t.Close()
 	return c

@@ -44,7 +44,7 @@ func AddPlugin(name string, text []byte, id string, w Wanted) ([]byte, error) {
 			text = e.set(m.key, m.value, m.changed(before.Plugins[id]))
 		}
 	}
-	return checked(name, text, before.Platforms, after)
+	return checked(name, text, &Config{Platforms: before.Platforms, Plugins: after, Policy: before.Policy})
 }
 
 // RemovePlugin returns text without the plugin's entry and without the comment
@@ -70,16 +70,16 @@ func RemovePlugin(name string, text []byte, id string) ([]byte, error) {
 	}
 	after := maps.Clone(before.Plugins)
 	delete(after, id)
-	return checked(name, text, before.Platforms, after)
+	return checked(name, text, &Config{Platforms: before.Platforms, Plugins: after, Policy: before.Policy})
 }
 
 // checked reads the edited text back and compares it with what was meant.
-func checked(name string, text []byte, platforms []string, plugins map[string]Wanted) ([]byte, error) {
+func checked(name string, text []byte, want *Config) ([]byte, error) {
 	c, err := ParseConfig(name, text)
 	if err != nil {
 		return nil, fmt.Errorf("the edit does not fit the file: %w", err)
 	}
-	if !reflect.DeepEqual(c, &Config{Platforms: platforms, Plugins: plugins}) {
+	if !reflect.DeepEqual(c, want) {
 		return nil, fmt.Errorf("%s: the edit would change more than plugin entries; edit the file by hand", name)
 	}
 	return text, nil

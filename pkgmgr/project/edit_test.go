@@ -44,6 +44,13 @@ plugins.a.source = 'x'
 [plugins.b]
 source = "dist/facts.zip"
 `},
+		{"beside a policy", "~b", "version = 1\n[policy.provenance]\nbuilder = ['*']\n", `version = 1
+[policy.provenance]
+builder = ['*']
+
+[plugins.b]
+source = "dist/facts.zip"
+`},
 		{"into an inline table", "~b", "version = 1\nplugins = { a = { source = 'x' } } # c\nplatforms = ['linux/386']\n",
 			"version = 1\nplugins = { a = { source = 'x' }, b = { source = \"dist/facts.zip\" } } # c\nplatforms = ['linux/386']\n"},
 		{"into an empty inline table", "~b", "version = 1\nplugins = { }\n",

@@ -17,6 +17,7 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/lockfile/textfile"
+	"github.com/switchyard-plugins/switchyard/verify/policy"
 )
 
 // ConfigName is the name of the hand-written file in a project's root.
@@ -184,6 +185,24 @@ func (p *Project) ReadConfig() (*Config, []byte, error) {
 		return nil, nil, err
 	}
 	return c, text, nil
+}
+
+// Narrowing returns what the project that dir belongs to asks beyond its user's
+// policy: nil where it asks for nothing, or where there is no project. Its errors are
+// those of Find and ReadConfig.
+func Narrowing(dir string) (*policy.Narrowing, error) {
+	p, err := Find(dir)
+	if errors.Is(err, ErrNone) || err == nil && !p.HasConfig {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, _, err := p.ReadConfig()
+	if err != nil {
+		return nil, err
+	}
+	return c.Policy, nil
 }
 
 // EditConfig replaces switchyard.toml by what edit makes of its text (nil when
