@@ -161,10 +161,19 @@ func (d *Decision) Dir() string { return d.sel.path }
 // NotRevoked refuses a package that a denial covers, and, where the policy says so, a
 // call while it is not known what is revoked.
 func (d *Decision) NotRevoked() error {
-	if err := d.home.checkDenied(d.sel.subject()); err != nil {
+	h, s := d.home, d.sel.subject()
+	if err := h.deniedHere(s); err != nil {
 		return err
 	}
-	if err := d.home.listsAllowCall(d.sel.lock); err != nil {
+	lists, err := h.openLists()
+	if err != nil {
+		return err
+	}
+	defer lists.close()
+	if err := h.checkListedIn(lists, s, nil); err != nil {
+		return err
+	}
+	if err := h.allowCall(lists, d.sel.lock); err != nil {
 		return err
 	}
 	d.passed |= checkNotRevoked

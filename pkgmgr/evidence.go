@@ -312,14 +312,15 @@ func (h *Home) judge(j judged) (policy.Report, error) {
 	if err != nil {
 		return policy.Report{}, err
 	}
-	lists, err := h.listStates(j.floors)
+	lists, err := h.openLists()
 	if err != nil {
 		return policy.Report{}, err
 	}
+	defer lists.close()
 	return policy.Evaluate(rules, policy.Input{
 		Operation: j.operation, ID: j.id, Version: j.version, Platform: j.platform, Archive: j.archive,
 		Facts: j.evidence.Facts(), Refused: j.evidence.refused(),
-		SBOM: j.sbom.forPolicy(), Lock: j.locked, Lists: lists, Now: h.now(),
+		SBOM: j.sbom.forPolicy(), Lock: j.locked, Lists: lists.states(j.floors, h.now()), Now: h.now(),
 	}), nil
 }
 

@@ -416,6 +416,26 @@ func TestUpdateStopsAtEveryStep(t *testing.T) {
 	}
 }
 
+// listStates is what the policy is told of the lists.
+func (f *fleet) listStates(floors []lockfile.Floor) ([]policy.List, error) {
+	lists, err := f.openLists()
+	if err != nil {
+		return nil, err
+	}
+	defer lists.close()
+	return lists.states(floors, f.now), nil
+}
+
+// listsAllowCall says how lists that are not fresh stand in the way of a call.
+func (f *fleet) listsAllowCall(lock *Lock) error {
+	lists, err := f.openLists()
+	if err != nil {
+		return err
+	}
+	defer lists.close()
+	return f.allowCall(lists, lock)
+}
+
 func TestListsThatAreNotFresh(t *testing.T) {
 	f := newFleet(t)
 	x := sample{id: "x", version: "1.0.0"}.archive(t)

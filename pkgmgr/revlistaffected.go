@@ -31,7 +31,7 @@ func (h *Home) Affected(ctx context.Context, lock *Lock) ([]Affected, error) {
 	if err != nil {
 		return nil, err
 	}
-	lists.close()
+	defer lists.close()
 	if len(lists) == 0 {
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func (h *Home) Affected(ctx context.Context, lock *Lock) ([]Affected, error) {
 	}
 	var out []Affected
 	for _, k := range found {
-		if k.Listed, err = h.listed(k.subject, nil); err != nil {
+		if k.Listed, err = h.listedIn(lists, k.subject, nil); err != nil {
 			return nil, err
 		}
 		if len(k.Listed) > 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/verify"
@@ -100,18 +101,8 @@ func (l openLists) named(s subject, signers []verify.Signer) ([]Listed, error) {
 	return list, nil
 }
 
-// listed returns what the signed lists say about a package, what blocks it first.
-func (h *Home) listed(s subject, signers []verify.Signer) ([]Listed, error) {
-	lists, err := h.openLists()
-	if err != nil {
-		return nil, err
-	}
-	defer lists.close()
-	return h.listedIn(lists, s, signers)
-}
-
-// listedIn is listed with lists that were opened before. An index that turns out to be
-// damaged is built again, once.
+// listedIn returns what the signed lists say about a package, what blocks it first.
+// An index that turns out to be damaged is built again, once.
 func (h *Home) listedIn(lists openLists, s subject, signers []verify.Signer) ([]Listed, error) {
 	if len(lists) == 0 {
 		return nil, nil
@@ -144,7 +135,17 @@ func (h *Home) listedIn(lists openLists, s subject, signers []verify.Signer) ([]
 // checkListed returns a *Revoked if a signed list blocks the package, and tells what
 // lists warn of.
 func (h *Home) checkListed(s subject, signers []verify.Signer) error {
-	list, err := h.listed(s, signers)
+	lists, err := h.openLists()
+	if err != nil {
+		return err
+	}
+	defer lists.close()
+	return h.checkListedIn(lists, s, signers)
+}
+
+// checkListedIn is checkListed with lists that were opened before.
+func (h *Home) checkListedIn(lists openLists, s subject, signers []verify.Signer) error {
+	list, err := h.listedIn(lists, s, signers)
 	if err != nil {
 		return err
 	}
@@ -169,38 +170,33 @@ func (l Listed) warning(name string) string {
 	return text
 }
 
-// listStates says for the policy how every list stands. floors are what a lock holds:
+// states says for the policy how every list stands now. floors are what a lock holds:
 // an issuer that it names is asked for also where none of its lists ever was.
-func (h *Home) listStates(floors []lockfile.Floor) ([]policy.List, error) {
-	lists, err := h.openLists()
-	if err != nil {
-		return nil, err
-	}
-	defer lists.close()
+func (l openLists) states(floors []lockfile.Floor, now time.Time) []policy.List {
 	var out []policy.List
 	floorOf := map[string]uint64{}
 	for _, f := range floors {
 		floorOf[f.Issuer] = uint64(f.Version)
 	}
-	for _, l := range lists {
-		seen := l.seen
-		if f := floorOf[l.issuer]; f > seen.Floor {
+	for _, one := range l {
+		seen := one.seen
+		if f := floorOf[one.issuer]; f > seen.Floor {
 			seen.Floor, seen.Digest = f, ""
 		}
-		delete(floorOf, l.issuer)
-		head := l.header()
-		one := policy.List{Issuer: l.issuer, State: policyState(revlist.Judge(seen, head, h.now()).Outcome)}
+		delete(floorOf, one.issuer)
+		head := one.header()
+		state := policy.List{Issuer: one.issuer, State: policyState(revlist.Judge(seen, head, now).Outcome)}
 		if head != nil {
-			one.Version, one.IssuedAt, one.ExpiresAt = int64(head.Version), head.IssuedAt, head.ExpiresAt
+			state.Version, state.IssuedAt, state.ExpiresAt = int64(head.Version), head.IssuedAt, head.ExpiresAt
 		}
-		out = append(out, one)
+		out = append(out, state)
 	}
 	for _, f := range floors {
 		if _, missing := floorOf[f.Issuer]; missing {
 			out = append(out, policy.List{Issuer: f.Issuer, State: policy.ListAbsent})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // withFloors raises a lock's floors to the lists that were adopted here, so that a
@@ -244,29 +240,26 @@ type ListsNotFresh struct{ Result policy.Result }
 
 func (e *ListsNotFresh) Error() string { return "the revocation lists are not fresh: " + e.Result.Why }
 
-// listsAllowCall asks the policy whether lists that are not fresh stop a call, and
-// tells where they do not.
-func (h *Home) listsAllowCall(lock *Lock) error {
+// allowCall asks the policy whether lists that are not fresh stop a call, and tells
+// where they do not.
+func (h *Home) allowCall(lists openLists, lock *Lock) error {
 	var floors []lockfile.Floor
 	if lock != nil {
 		floors = lock.File.Revocations
 	}
-	lists, err := h.listStates(floors)
-	if err != nil || len(lists) == 0 {
-		return err
+	states := lists.states(floors, h.now())
+	if len(states) == 0 {
+		return nil
 	}
 	rules, err := h.rules()
 	if err != nil {
 		return err
 	}
-	for _, r := range policy.Evaluate(rules, policy.Input{Operation: policy.Run, Lists: lists, Now: h.now()}).Results {
-		switch {
-		case r.Rule != "lists":
-		case r.Outcome == policy.Failed:
-			return &ListsNotFresh{Result: r}
-		case r.Outcome == policy.Warned:
-			h.on.warn("the revocation lists are not fresh: %s", r.Why)
-		}
+	switch r := policy.JudgeLists(rules, policy.Run, states, h.now()); r.Outcome {
+	case policy.Failed:
+		return &ListsNotFresh{Result: r}
+	case policy.Warned:
+		h.on.warn("the revocation lists are not fresh: %s", r.Why)
 	}
 	return nil
 }

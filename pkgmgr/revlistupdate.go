@@ -495,12 +495,17 @@ func (h *Home) dropRebuilds(issuer string) error {
 
 // stopListed asks every running call that a list blocks by now to stop.
 func (h *Home) stopListed() (n int, err error) {
+	lists, err := h.openLists()
+	if err != nil {
+		return 0, err
+	}
+	defer lists.close()
 	for _, id := range h.callIDs() {
 		m, err := h.readMarker(id)
 		if err != nil {
 			continue // it has ended
 		}
-		list, err := h.listed(m.subject(), nil)
+		list, err := h.listedIn(lists, m.subject(), nil)
 		if err != nil {
 			return n, err
 		}

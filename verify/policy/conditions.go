@@ -111,6 +111,16 @@ func earliestTime(signatures []verify.Facts) (earliest time.Time, known bool) {
 	return earliest, known
 }
 
+// JudgeLists is Evaluate for the rule "lists" alone: what a call asks of revocation
+// lists, whatever package it is of. A nil policy is the zero Policy.
+func JudgeLists(p *Policy, op Operation, lists []List, now time.Time) Result {
+	if p == nil {
+		p = &Policy{}
+	}
+	e := &evaluation{Policy: p, in: Input{Operation: op, Lists: lists, Now: now}}
+	return e.lists()
+}
+
 // lists: revocations must be known and fresh. What a list revokes is not decided here.
 func (e *evaluation) lists() Result {
 	r := Result{Rule: "lists", Want: "fresh revocation lists"}

@@ -404,3 +404,25 @@ func TestLongTextsAreCut(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestJudgeLists: the rule alone says what it says among the others.
+func TestJudgeLists(t *testing.T) {
+	outcomes := map[Outcome]int{}
+	for seed := range uint64(5000) {
+		r := newRandom(seed)
+		p, in := r.policy(), r.input()
+		alone := JudgeLists(p, in.Operation, in.Lists, in.Now)
+		outcomes[alone.Outcome]++
+		if i := slices.Index(Evaluate(p, in).Results, alone); i < 0 {
+			t.Fatalf("seed %d: alone it says %+v", seed, alone)
+		}
+	}
+	for _, o := range []Outcome{Passed, Failed, Warned, NotApplicable} {
+		if outcomes[o] < 50 {
+			t.Errorf("%v came out %d times", o, outcomes[o])
+		}
+	}
+	if r := JudgeLists(nil, Run, []List{{State: ListAbsent}}, now); r.Outcome != Failed {
+		t.Errorf("without a policy: %+v", r)
+	}
+}
