@@ -27,11 +27,17 @@ type listedData struct {
 	Text        string `json:"text" doc:"The issuer's words, or empty."`
 	Advisory    string `json:"advisory" doc:"Where to read more, or empty."`
 	Replacement string `json:"replacement" doc:"What to use instead, or empty."`
+	Dissent     string `json:"dissent" doc:"Why the block is not followed on this machine, or empty."`
 }
 
 func newListedData(l pkgmgr.Listed) listedData {
 	e := l.Entry
-	return listedData{l.Issuer, int64(l.Version), l.Subject(), string(e.Action), string(e.Reason), e.Text, e.Advisory, e.Replacement}
+	d := listedData{Issuer: l.Issuer, Version: int64(l.Version), Subject: l.Subject(), Action: string(e.Action), Reason: string(e.Reason),
+		Text: e.Text, Advisory: e.Advisory, Replacement: e.Replacement}
+	if l.Dissent != nil {
+		d.Dissent = l.Dissent.Reason
+	}
+	return d
 }
 
 // day is the default validity of a list in days, and of a root.

@@ -82,10 +82,13 @@ func (p *page) affected(d revocationsAffectedData) {
 		}
 		for _, e := range a.Entries {
 			mark := render.Warn
-			if e.Action == string(revlist.Block) {
+			if e.Action == string(revlist.Block) && e.Dissent == "" {
 				mark = render.Bad
 			}
 			p.line("  %s  %s: %s, list %d of %s", p.style.Mark(mark, e.Action), e.Subject, e.Reason, e.Version, e.Issuer)
+			if e.Dissent != "" {
+				p.field("not followed", "%s", e.Dissent)
+			}
 			if e.Text != "" {
 				p.field("text", "%s", e.Text)
 			}

@@ -32,11 +32,13 @@ type followedData struct {
 type revocationsListData struct {
 	Lists []followedData `json:"lists" doc:"The list of every issuer that is followed here, sorted by issuer."`
 	Local []denialData   `json:"local" doc:"What was revoked on this machine."`
+
+	Dissents []dissentData `json:"dissents" doc:"Blocks that are not followed on this machine, sorted by digest."`
 }
 
 func revocationsListCommand(in *invocation) *cli.Command {
 	return &cli.Command{
-		Description: "Lists the signed revocation lists that are followed on this machine, how each stands and who may sign it, and what was revoked here.",
+		Description: "Lists the signed revocation lists that are followed on this machine, how each stands and who may sign it, what was revoked here, and what is not followed here.",
 		UsageText:   "switchyard revocations list\nswitchyard revocations list --json",
 		Action: func(c *cli.Context) error {
 			if err := in.noArguments(c); err != nil {
@@ -54,7 +56,11 @@ func revocationsListCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			data := revocationsListData{Local: newDenials(local)}
+			dissents, err := h.Dissents()
+			if err != nil {
+				return err
+			}
+			data := revocationsListData{Local: newDenials(local), Dissents: newDissents(dissents, in.env.Now())}
 			for _, f := range followed {
 				data.Lists = append(data.Lists, newFollowedData(f))
 			}
@@ -111,6 +117,17 @@ func (p *page) followed(d revocationsListData) {
 		p.title("Revoked on this machine")
 		for _, one := range d.Local {
 			p.line("  %s: %s", one.Subject, one.Reason)
+		}
+	}
+	if len(d.Dissents) > 0 {
+		p.line("")
+		p.title("Not followed on this machine")
+		for _, one := range d.Dissents {
+			until := "until"
+			if one.Expired {
+				until = "expired"
+			}
+			p.line("  %s, %s %s: %s", one.Digest, until, p.moment(one.ExpiresAt), one.Reason)
 		}
 	}
 }

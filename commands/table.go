@@ -61,6 +61,7 @@ func table() []entry {
 		{"revocations list", groupDecide, "list the signed revocation lists in force", revocationsListCommand, revocationsListData{}},
 		{"revocations affected", groupDecide, "list what revocation lists name of what is or was here", revocationsAffectedCommand, revocationsAffectedData{}},
 		{"revocations update", groupDecide, "adopt an issuer's signed revocation list", revocationsUpdateCommand, revocationsUpdateData{}},
+		{"revocations dissent", groupDecide, "not follow a list's block of one digest for a time", revocationsDissentCommand, revocationsDissentData{}},
 		{"revocations create", groupDecide, "begin an issuer's revocation lists", revocationsCreateCommand, revocationsCreateData{}},
 		{"revocations add", groupDecide, "add an entry to a revocation list", revocationsAddCommand, revocationsAddData{}},
 		{"revocations sign", groupDecide, "sign a revocation list or its root", revocationsSignCommand, revocationsSignData{}},

@@ -9,7 +9,6 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
-	"github.com/switchyard-plugins/switchyard/verify/revlist"
 )
 
 // Info is what is known about one package without executing it.
@@ -254,7 +253,7 @@ func (l *listing) listedDenial(i *Info) *Denial {
 	switch {
 	case err != nil:
 		return &Denial{Digest: i.Package, Reason: "the revocation lists cannot be read: " + err.Error()}
-	case len(list) > 0 && list[0].Entry.Action == revlist.Block:
+	case len(list) > 0 && list[0].Blocks():
 		d := list[0].denial()
 		return &d
 	}

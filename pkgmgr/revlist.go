@@ -57,6 +57,13 @@ func (h *Home) issuerPath(issuer string, parts ...string) string {
 	return h.join(append([]string{revokedDir, issuer}, parts...)...)
 }
 
+// reservedIssuer reports whether an issuer's directory would stand where a file of
+// this program does.
+func reservedIssuer(name string) bool {
+	name = strings.TrimSuffix(name, ".new") // as replaceFile writes it
+	return name == denialsFile || name == dissentsFile
+}
+
 // issuers returns whose lists are followed here, sorted.
 func (h *Home) issuers() ([]string, error) {
 	entries, err := os.ReadDir(h.join(revokedDir))
@@ -68,7 +75,7 @@ func (h *Home) issuers() ([]string, error) {
 	}
 	var list []string
 	for _, e := range entries {
-		if e.IsDir() {
+		if e.IsDir() && !reservedIssuer(e.Name()) {
 			list = append(list, e.Name())
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
@@ -18,7 +17,11 @@ type Listed struct {
 	Issuer  string
 	Version uint64 // of the list
 	Entry   revlist.Entry
+	Dissent *revlist.Dissent // why its block is not followed here; nil where it is, or where it only warns
 }
+
+// Blocks reports whether the entry refuses the package on this machine.
+func (l Listed) Blocks() bool { return l.Entry.Action == revlist.Block && l.Dissent == nil }
 
 // denial is the entry as a denial of this machine would be.
 func (l Listed) denial() Denial {
@@ -87,7 +90,7 @@ func (l *openList) named(s subject, signers []verify.Signer) ([]Listed, error) {
 	return list, nil
 }
 
-// named returns what all lists say about a package, what blocks it first.
+// named returns what all lists say about a package.
 func (l openLists) named(s subject, signers []verify.Signer) ([]Listed, error) {
 	var list []Listed
 	for _, one := range l {
@@ -97,7 +100,6 @@ func (l openLists) named(s subject, signers []verify.Signer) ([]Listed, error) {
 		}
 		list = append(list, some...)
 	}
-	slices.SortStableFunc(list, func(a, b Listed) int { return strings.Compare(string(a.Entry.Action), string(b.Entry.Action)) })
 	return list, nil
 }
 
@@ -114,22 +116,44 @@ func (h *Home) listedIn(lists openLists, s subject, signers []verify.Signer) ([]
 		}
 		signers = evidence.signers()
 	}
-	out, err := lists.named(s, signers)
-	if !errors.Is(err, revlist.ErrIndexDamaged) {
-		return out, err
+	list, err := lists.named(s, signers)
+	if errors.Is(err, revlist.ErrIndexDamaged) {
+		if err = h.rebuild(lists); err == nil {
+			list, err = lists.named(s, signers)
+		}
 	}
+	if err == nil {
+		err = h.soften(list, s.Package)
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(list, func(a, b Listed) int {
+		switch {
+		case a.Blocks() == b.Blocks():
+			return 0
+		case a.Blocks():
+			return -1
+		}
+		return 1
+	})
+	return list, nil
+}
+
+// rebuild builds every open index again.
+func (h *Home) rebuild(lists openLists) error {
 	for _, one := range lists {
 		if one.index == nil {
 			continue
 		}
 		fresh, err := h.rebuilt(one)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		one.index.Close()
 		one.index = fresh
 	}
-	return lists.named(s, signers)
+	return nil
 }
 
 // checkListed returns a *Revoked if a signed list blocks the package, and tells what
@@ -150,7 +174,7 @@ func (h *Home) checkListedIn(lists openLists, s subject, signers []verify.Signer
 		return err
 	}
 	for _, one := range list {
-		if one.Entry.Action == revlist.Block {
+		if one.Blocks() {
 			return &Revoked{ID: s.ID, Version: s.Version, Package: s.Package, Denial: one.denial()}
 		}
 		h.on.warn("%s", one.warning(label(s.ID, s.Version)))
@@ -161,6 +185,10 @@ func (h *Home) checkListedIn(lists openLists, s subject, signers []verify.Signer
 func (l Listed) warning(name string) string {
 	d := l.denial()
 	text := fmt.Sprintf("%s is named by the revocation list of %s (%s): %s", name, l.Issuer, l.Subject(), d.Reason)
+	if l.Dissent != nil {
+		text = fmt.Sprintf("%s is blocked by the revocation list of %s (%s): %s; not followed on this machine until %s: %s",
+			name, l.Issuer, l.Subject(), d.Reason, l.Dissent.ExpiresAt.UTC().Format(time.RFC3339), l.Dissent.Reason)
+	}
 	if l.Entry.Advisory != "" {
 		text += "; see " + l.Entry.Advisory
 	}

@@ -24,6 +24,8 @@ const (
 	CodeRootSigners   = "root.signers"   // too few of those who must sign a root signed it
 	CodeRootUntrusted = "root.untrusted" // a first root, and nobody said that it is the right one
 	CodeRootMissing   = "root.missing"   // the list's issuer is not known here, and no root came with it
+
+	CodeIssuerReserved = "list.issuer_reserved" // the issuer's name is that of a file in revocations/
 )
 
 // The bounds of the bundles beside a document, and of the keys in its directory.
@@ -206,6 +208,9 @@ func (h *Home) takeOffer(stage *stage, source string) (*listOffer, error) {
 	h.on.stage("reading the revocation list")
 	if o.list, err = indexList(o.dir, copied); err != nil {
 		return nil, refusedList("", err)
+	}
+	if reservedIssuer(o.list.Issuer) {
+		return nil, &ListRefused{Issuer: o.list.Issuer, Code: CodeIssuerReserved, Reason: "no issuer can have the name of a file that this program keeps beside the lists"}
 	}
 	if o.listBundles, err = takeBundles(list, filepath.Join(o.dir, ListFile)); err != nil {
 		return nil, err
@@ -509,7 +514,7 @@ func (h *Home) stopListed() (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		if len(list) == 0 || list[0].Entry.Action != revlist.Block {
+		if len(list) == 0 || !list[0].Blocks() {
 			continue
 		}
 		stopped, err := h.requestStop(id, StopRevoked)
