@@ -277,7 +277,7 @@ func (p *page) review(d reviewData) {
 	p.title("What vouches for it")
 	p.field("signature", "%s", d.Signature)
 	for _, s := range d.Signers {
-		p.field("signed by", "%s", s.name())
+		p.field("signed by", "%s", s)
 	}
 	for _, r := range d.Policy {
 		p.field("policy", "%s: %s", r.Rule, r.Why)

@@ -105,10 +105,10 @@ func (p *page) followed(d revocationsListData) {
 		p.field("root", "%d, %s", l.RootVersion, l.Root)
 		p.field("root expires", "%s", p.moment(l.RootExpires))
 		for _, s := range l.ListSigners {
-			p.field("signs lists", "%s", s.name())
+			p.field("signs lists", "%s", s)
 		}
 		for _, s := range l.RootSigners {
-			p.field("signs roots", "%s", s.name())
+			p.field("signs roots", "%s", s)
 		}
 		p.field("thresholds", "%d of the lists', %d of the roots'", l.Threshold, l.RootRequired)
 	}

@@ -75,7 +75,7 @@ func revocationsUpdateCommand(in *invocation) *cli.Command {
 				p.field("entries", "%d", data.Entries)
 				p.field("expires", "%s", p.moment(data.ExpiresAt))
 				for _, s := range data.Signers {
-					p.field("signed by", "%s", s.name())
+					p.field("signed by", "%s", s)
 				}
 				if data.RootAdopted {
 					p.field("new root", "%d, %s", data.RootVersion, data.Root)

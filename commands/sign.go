@@ -28,15 +28,10 @@ type signerData struct {
 	Issuer   string `json:"issuer" doc:"Who vouched for the identity, empty for a key."`
 }
 
-func newSignerData(s verify.Signer) signerData { return signerData{s.Key, s.Identity, s.Issuer} }
+func newSignerData(s verify.Signer) signerData { return signerData(s) }
 
-// name is who it is, for people.
-func (d signerData) name() string {
-	if d.Key != "" {
-		return "the key " + d.Key
-	}
-	return d.Identity + ", vouched for by " + d.Issuer
-}
+// String is who it is, for people.
+func (d signerData) String() string { return verify.Signer(d).String() }
 
 // maxKeyFile bounds a key's file, in bytes.
 const maxKeyFile = 64 << 10

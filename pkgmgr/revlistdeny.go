@@ -40,18 +40,11 @@ func (l Listed) Subject() string {
 	case revlist.Version:
 		return e.PluginID + "@" + e.Range
 	case revlist.Signer:
-		return "everything signed by " + signerName(e.Signer)
+		return "everything signed by " + e.Signer.String()
 	case revlist.Publisher:
 		return e.PluginID + " of " + e.PublisherID + " with the manifest " + string(e.Digest)
 	}
 	return string(e.Kind) + " " + string(e.Digest)
-}
-
-func signerName(s verify.Signer) string {
-	if s.Key != "" {
-		return "the key " + s.Key
-	}
-	return s.Identity + ", vouched for by " + s.Issuer
 }
 
 // named returns the entries about a package, those that block first. signers are who

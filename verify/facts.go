@@ -31,6 +31,21 @@ type Signer struct {
 	Issuer   string `json:"issuer,omitempty"`   // the OIDC issuer that vouched for the identity
 }
 
+// String is who it is, for people.
+func (s Signer) String() string {
+	switch {
+	case s.Identity != "":
+		issuer := s.Issuer
+		if issuer == "" {
+			issuer = "nobody"
+		}
+		return s.Identity + " (vouched for by " + issuer + ")"
+	case s.Key != "":
+		return "the key " + s.Key
+	}
+	return "nobody"
+}
+
 // A TrustedTime is a time that somebody else than the signer states.
 type TrustedTime struct {
 	Source string    `json:"source"` // "transparency-log" or "timestamp-authority"

@@ -14,7 +14,7 @@ func (e *evaluation) evidence() Result {
 	r := Result{Rule: "evidence", Want: "evidence about this archive that verifies"}
 	var wrong []string
 	for _, f := range e.foreign {
-		wrong = append(wrong, fmt.Sprintf("a %s by %s is about %s", f.Kind, signerName(f.Signer), orNone(string(f.Artifact))))
+		wrong = append(wrong, fmt.Sprintf("a %s by %s is about %s", f.Kind, f.Signer, orNone(string(f.Artifact))))
 	}
 	for _, one := range e.in.Refused {
 		if one.Reason != UnknownKey {
@@ -173,12 +173,12 @@ func (e *evaluation) lock() Result {
 	}
 	var want, missing []string
 	if s := locked.Signer; s != nil {
-		want = append(want, "signed by "+signerName(*s))
+		want = append(want, "signed by "+s.String())
 		switch {
 		case len(e.signatures) == 0:
-			missing = append(missing, "the lock records a signature by "+signerName(*s)+", and now there is none")
+			missing = append(missing, "the lock records a signature by "+s.String()+", and now there is none")
 		case !slices.ContainsFunc(e.signatures, func(f verify.Facts) bool { return f.Signer == *s }):
-			missing = append(missing, "the lock records another signer, "+signerName(*s))
+			missing = append(missing, "the lock records another signer, "+s.String())
 		}
 	}
 	have := e.kinds()

@@ -48,23 +48,13 @@ func orNone(s string) string {
 
 func timeName(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-func signerName(s verify.Signer) string {
-	switch {
-	case s.Identity != "":
-		return s.Identity + " (vouched for by " + orNone(s.Issuer) + ")"
-	case s.Key != "":
-		return "key " + s.Key
-	}
-	return "nobody"
-}
-
 // signatureNames names who signed, each once, whether or not they count.
 func (e *evaluation) signatureNames() string {
 	var names []string
 	seen := make(map[verify.Signer]bool)
 	for _, f := range e.signatures {
 		if !seen[f.Signer] {
-			names = append(names, signerName(f.Signer))
+			names = append(names, f.Signer.String())
 		}
 		seen[f.Signer] = true
 	}
@@ -80,7 +70,7 @@ func (e *evaluation) signatureNames() string {
 func publisherNames(publishers []Publisher) string {
 	names := make([]string, len(publishers))
 	for i, p := range publishers {
-		names[i] = signerName(verify.Signer{Key: p.Key, Identity: string(p.Identity), Issuer: p.Issuer})
+		names[i] = verify.Signer{Key: p.Key, Identity: string(p.Identity), Issuer: p.Issuer}.String()
 	}
 	return join(names)
 }
@@ -105,7 +95,7 @@ func statementNames(provenances []verify.Facts, member func(*verify.Statement) s
 	}
 	names := make([]string, len(provenances))
 	for i, f := range provenances {
-		names[i] = fmt.Sprintf("%s (says %s)", orNone(member(f.Statement)), signerName(f.Signer))
+		names[i] = fmt.Sprintf("%s (says %s)", orNone(member(f.Statement)), f.Signer)
 	}
 	return join(names)
 }
