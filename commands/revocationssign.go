@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/switchyard-plugins/switchyard/lockfile/textfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
-	"github.com/switchyard-plugins/switchyard/verify"
 )
 
 type revocationsSignData struct {
@@ -66,24 +64,6 @@ func revocationsSignCommand(in *invocation) *cli.Command {
 }
 
 func (in *invocation) signList(file, keyFile string, secret passphrase) (*revocationsSignData, error) {
-	pem, err := readUpTo(keyFile, maxKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("--key: %w", err)
-	}
-	var words []byte
-	if secret.from != "" || bytes.Contains(pem, []byte("ENCRYPTED")) {
-		if words, err = in.passphrase(secret, once); err != nil {
-			return nil, err
-		}
-	}
-	sum, err := fileDigest(file)
-	if err != nil {
-		return nil, err
-	}
-	path, err := filepath.Abs(file)
-	if err != nil {
-		return nil, err
-	}
 	out := file + pkgmgr.BundlesSuffix
 	before, err := readUpTo(out, maxBundlesFile)
 	switch {
@@ -94,12 +74,7 @@ func (in *invocation) signList(file, keyFile string, secret passphrase) (*revoca
 	case len(before) > 0 && before[len(before)-1] != '\n':
 		before = append(before, '\n')
 	}
-	worker, err := in.worker()
-	if err != nil {
-		return nil, err
-	}
-	defer worker.Close()
-	signed, err := worker.Sign(in.context(), verify.SignRequest{Artifact: sum, Path: path, Key: string(pem), Passphrase: words})
+	sum, signed, err := in.signature(file, keyFile, secret)
 	if err != nil {
 		return nil, err
 	}

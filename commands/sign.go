@@ -46,8 +46,8 @@ func signCommand(in *invocation) *cli.Command {
 	)
 	return &cli.Command{
 		ArgsUsage: "ARCHIVE",
-		Description: "Signs an archive's bytes with a key and writes a Sigstore bundle beside it, ARCHIVE.sigstore.json, which verify, install and " +
-			"`cosign verify-blob --bundle` read. The key is ECDSA P-256 or Ed25519, a PKCS8 file or an encrypted one of keygen's or cosign's. " +
+		Description: "Signs an archive's bytes with a key and writes a Sigstore bundle v0.3 beside it, ARCHIVE.sigstore.json, " +
+			"which verify and install read. The key is ECDSA P-256 or Ed25519, a PKCS8 file or an encrypted one of keygen's or cosign's. " +
 			"Nothing is sent anywhere.",
 		UsageText: "switchyard sign repo-facts-1.0.0.tar.zst --key release.key\nswitchyard sign repo-facts.zip --key release.key --passphrase env:WORDS",
 		Flags: flags{
@@ -82,30 +82,7 @@ func signCommand(in *invocation) *cli.Command {
 }
 
 func (in *invocation) sign(archive, keyFile, out string, secret passphrase) (*signData, error) {
-	pem, err := readUpTo(keyFile, maxKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("--key: %w", err)
-	}
-	var words []byte
-	if secret.from != "" || bytes.Contains(pem, []byte("ENCRYPTED")) {
-		if words, err = in.passphrase(secret, once); err != nil {
-			return nil, err
-		}
-	}
-	sum, err := fileDigest(archive)
-	if err != nil {
-		return nil, err
-	}
-	worker, err := in.worker()
-	if err != nil {
-		return nil, err
-	}
-	defer worker.Close()
-	path, err := filepath.Abs(archive)
-	if err != nil {
-		return nil, err
-	}
-	signed, err := worker.Sign(in.context(), verify.SignRequest{Artifact: sum, Path: path, Key: string(pem), Passphrase: words})
+	sum, signed, err := in.signature(archive, keyFile, secret)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +90,36 @@ func (in *invocation) sign(archive, keyFile, out string, secret passphrase) (*si
 		return nil, err
 	}
 	return &signData{sum, out, newSignerData(signed.Signer)}, nil
+}
+
+// signature signs a file with the key in keyFile and returns the file's digest too. It
+// asks for a passphrase only where the key needs one or where secret says from where.
+func (in *invocation) signature(file, keyFile string, secret passphrase) (digest.Digest, *verify.Signed, error) {
+	pem, err := readUpTo(keyFile, maxKeyFile)
+	if err != nil {
+		return "", nil, fmt.Errorf("--key: %w", err)
+	}
+	var words []byte
+	if secret.from != "" || bytes.Contains(pem, []byte("ENCRYPTED")) {
+		if words, err = in.passphrase(secret, once); err != nil {
+			return "", nil, err
+		}
+	}
+	sum, err := fileDigest(file)
+	if err != nil {
+		return "", nil, err
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return "", nil, err
+	}
+	worker, err := in.worker()
+	if err != nil {
+		return "", nil, err
+	}
+	defer worker.Close()
+	signed, err := worker.Sign(in.context(), verify.SignRequest{Artifact: sum, Path: path, Key: string(pem), Passphrase: words})
+	return sum, signed, err
 }
 
 // fileDigest returns the SHA-256 of a regular file's bytes.
