@@ -42,7 +42,7 @@ const (
 // code, a hint and details. Where an error wraps several, the first case wins:
 // revocation before integrity before decisions.
 func (in *invocation) classify(err error) failure {
-	f := failure{exit: exitFailed, code: "failed", message: said(err)}
+	f := failure{exit: exitFailed, code: "failed", message: err.Error()}
 	for _, try := range []func(error, *failure) bool{
 		in.classifyOwn, in.classifyWorker, in.classifyLists, in.classifyPolicy, in.classifyPackage, in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
 	} {
@@ -57,7 +57,7 @@ func (in *invocation) classify(err error) failure {
 	if errors.As(err, &verified) {
 		f.details = verified.data
 	}
-	if f.message == said(err) {
+	if f.message == err.Error() {
 		f.lines = sentences(err)
 	}
 	return f

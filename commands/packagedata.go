@@ -55,7 +55,7 @@ func newPackageData(i pkgmgr.Info) packageData {
 		d.Default = false // which of them it would be is what nobody can say
 	}
 	if i.Err != nil {
-		d.Error = said(i.Err)
+		d.Error = i.Err.Error()
 	}
 	if i.Denial != nil {
 		denial := newDenialData(*i.Denial)

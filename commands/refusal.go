@@ -30,7 +30,7 @@ func unsafeBlock(r *archive.Refusal) *block {
 }
 
 func (in *invocation) malformedBlock(m *pkgmgr.Malformed, d malformedDetails) *block {
-	what := said(m.Err)
+	what := m.Err.Error()
 	if len(d.Problems) > 0 {
 		what = "the manifest breaks " + count(len(d.Problems), "rule")
 	}

@@ -111,7 +111,7 @@ func (in *invocation) verified(list []pkgmgr.Verification, strict bool) error {
 	for _, v := range list {
 		d := verifiedData{v.ID, v.Version, v.Package, v.Where, string(v.Verdict), string(v.Digests), string(v.Signature), string(v.Revocation), string(v.SBOM), newSigners(v.Signers), v.Reason}
 		if v.Err != nil {
-			d.Reason = said(v.Err)
+			d.Reason = v.Err.Error()
 			if failure == nil {
 				failure = v.Err
 				in.subject = v.ID

@@ -40,7 +40,7 @@ func ConfigDir(getenv func(string) string) (string, error) {
 	}
 	abs, err := filepath.Abs(chosen)
 	if err != nil {
-		return "", fmt.Errorf("configuration directory %q: %w", chosen, err)
+		return "", fmt.Errorf("configuration directory \"%s\": %w", chosen, err)
 	}
 	return abs, nil
 }

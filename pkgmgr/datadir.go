@@ -50,7 +50,7 @@ func DataDir(flag string, getenv func(string) string) (string, error) {
 	}
 	abs, err := filepath.Abs(chosen)
 	if err != nil {
-		return "", fmt.Errorf("data directory %q: %w", chosen, err)
+		return "", fmt.Errorf("data directory \"%s\": %w", chosen, err)
 	}
 	return abs, nil
 }

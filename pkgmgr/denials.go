@@ -161,7 +161,7 @@ func ParseDenial(arg, reason string) (Denial, error) {
 	}
 	id, rng, ranged := strings.Cut(arg, "@")
 	if err := manifest.CheckID(id); err != nil {
-		return Denial{}, fmt.Errorf("%q is neither a SHA-256 digest nor a plugin id: an id %w", arg, err)
+		return Denial{}, fmt.Errorf("\"%s\" is neither a SHA-256 digest nor a plugin id: an id %w", arg, err)
 	}
 	if ranged {
 		if _, err := versionrange.Parse(rng); err != nil {

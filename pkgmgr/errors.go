@@ -21,7 +21,7 @@ type NotFound struct {
 	Near []string // names that exist and look alike
 }
 
-func (e *NotFound) Error() string { return fmt.Sprintf("%s %q not found", e.Kind, e.Name) }
+func (e *NotFound) Error() string { return fmt.Sprintf("%s \"%s\" not found", e.Kind, e.Name) }
 
 // Ambiguous says that a reference matches several packages.
 type Ambiguous struct {
@@ -30,7 +30,7 @@ type Ambiguous struct {
 }
 
 func (e *Ambiguous) Error() string {
-	return fmt.Sprintf("%q matches %d packages; name one by its digest", e.Ref, len(e.Candidates))
+	return fmt.Sprintf("\"%s\" matches %d packages; name one by its digest", e.Ref, len(e.Candidates))
 }
 
 // Integrity says that bytes are not the ones that were expected.
@@ -84,7 +84,7 @@ type Claimed struct {
 }
 
 func (e *Claimed) Error() string {
-	return fmt.Sprintf("plugin id %q is claimed by more than one directory: %s", e.ID, strings.Join(e.Dirs, ", "))
+	return fmt.Sprintf("plugin id \"%s\" is claimed by more than one directory: %s", e.ID, strings.Join(e.Dirs, ", "))
 }
 
 // NeedsDecision says that a person has to decide before this can go on.
@@ -162,7 +162,7 @@ type NotRequested struct {
 }
 
 func (e *NotRequested) Error() string {
-	return fmt.Sprintf("%s does not request scope %q", e.ID, e.Scope)
+	return fmt.Sprintf("%s does not request scope \"%s\"", e.ID, e.Scope)
 }
 
 // Busy says that another process holds what is needed.
@@ -181,7 +181,7 @@ type Outcome struct {
 }
 
 func (e *Outcome) Error() string {
-	return fmt.Sprintf("operation %s with key %q is %s: %s", e.Operation, e.Key, e.State, e.Reason)
+	return fmt.Sprintf("operation %s with key \"%s\" is %s: %s", e.Operation, e.Key, e.State, e.Reason)
 }
 
 // BadInput says that an action's input is no strict JSON document.
@@ -244,7 +244,7 @@ func (e *WrongPackage) Error() string {
 type ForeignDirectory struct{ Path, ID string }
 
 func (e *ForeignDirectory) Error() string {
-	return fmt.Sprintf("%s was not installed by switchyard and holds plugin %q", e.Path, e.ID)
+	return fmt.Sprintf("%s was not installed by switchyard and holds plugin \"%s\"", e.Path, e.ID)
 }
 
 // NotOffered says that the package does not declare a capability.

@@ -249,7 +249,7 @@ func (h *Home) locate(root string, e lockfile.Plugin, platform string, want dige
 type OpenSource struct{ Config, ID, Source string }
 
 func (e *OpenSource) Error() string {
-	return fmt.Sprintf("%s: %s: source %q has no version to fill in: write an exact version, or {version} in the last element of the path only", e.Config, e.ID, e.Source)
+	return fmt.Sprintf("%s: %s: source \"%s\" has no version to fill in: write an exact version, or {version} in the last element of the path only", e.Config, e.ID, e.Source)
 }
 
 // NoSource says that a lock entry names no place its archive could come from.

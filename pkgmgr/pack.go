@@ -184,7 +184,7 @@ func archiveName(id, version, executable, own, asked string) (string, error) {
 type Unnamable struct{ Version string }
 
 func (e *Unnamable) Error() string {
-	return fmt.Sprintf("version %q cannot be part of a file name", e.Version)
+	return fmt.Sprintf("version \"%s\" cannot be part of a file name", e.Version)
 }
 
 // packTo writes dir as an archive to the file out, and returns the digests of the

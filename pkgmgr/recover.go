@@ -140,7 +140,7 @@ func (h *Home) settle(ctx context.Context, s *stage, in intent) error {
 	case actRelease:
 		return h.settleRelease(ctx, in)
 	}
-	return &Malformed{Where: s.path, File: intentFile, Err: fmt.Errorf("the action %q is unknown to this program", in.Action)}
+	return &Malformed{Where: s.path, File: intentFile, Err: fmt.Errorf("the action \"%s\" is unknown to this program", in.Action)}
 }
 
 // settlePublish finishes a publish whose record was committed, and undoes any

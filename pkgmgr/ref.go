@@ -21,17 +21,17 @@ type Ref struct {
 func ParseRef(s string) (Ref, error) {
 	id, at, has := strings.Cut(s, "@")
 	if err := manifest.CheckID(id); err != nil {
-		return Ref{}, fmt.Errorf("plugin name %q: %w", id, err)
+		return Ref{}, fmt.Errorf("plugin name \"%s\": %w", id, err)
 	}
 	ref := Ref{ID: id}
 	switch {
 	case !has:
 	case at == "":
-		return Ref{}, fmt.Errorf("plugin name %q: the version after \"@\" is missing", s)
+		return Ref{}, fmt.Errorf("plugin name \"%s\": the version after \"@\" is missing", s)
 	case strings.HasPrefix(at, digest.Prefix):
 		d, err := digest.Parse(at)
 		if err != nil {
-			return Ref{}, fmt.Errorf("plugin name %q: %w", s, err)
+			return Ref{}, fmt.Errorf("plugin name \"%s\": %w", s, err)
 		}
 		ref.Digest = d
 	default:

@@ -161,5 +161,5 @@ func FormatOf(name string) (Format, error) {
 			return f, nil
 		}
 	}
-	return "", fmt.Errorf("%q: %w", name, ErrFormatName)
+	return "", fmt.Errorf("\"%s\": %w", name, ErrFormatName)
 }

@@ -73,7 +73,7 @@ func checkComponent(c string) (Rule, string) {
 		return "", ""
 	}
 	if k == "." || k == ".." || strings.Contains(k, "/") {
-		return RuleReserved, fmt.Sprintf("the name's compatibility form %q is not one name", k)
+		return RuleReserved, fmt.Sprintf("the name's compatibility form \"%s\" is not one name", k)
 	}
 	if _, rule, why := checkASCII(k); rule != "" {
 		return rule, why + ", in its compatibility form"
@@ -102,7 +102,7 @@ func checkASCII(c string) (ascii bool, rule Rule, why string) {
 		return ascii, RuleReserved, "a name in the path ends in a dot or a space, which Windows drops"
 	}
 	if isDevice(c) {
-		return ascii, RuleReserved, fmt.Sprintf("%q is a device on Windows", c)
+		return ascii, RuleReserved, fmt.Sprintf("\"%s\" is a device on Windows", c)
 	}
 	return ascii, "", ""
 }

@@ -132,7 +132,7 @@ func (n *namespace) place(raw, path string, dir bool) *Refusal {
 			case above.path != path[:i]:
 				return collide(raw, path[:i], above.path)
 			case !above.dir:
-				return refuse(raw, RuleUnderFile, "%q is a file", above.path)
+				return refuse(raw, RuleUnderFile, "\"%s\" is a file", above.path)
 			}
 		}
 		n.parent = parent
@@ -155,7 +155,7 @@ func (n *namespace) place(raw, path string, dir bool) *Refusal {
 }
 
 func collide(raw, path, other string) *Refusal {
-	return refuse(raw, RuleCollision, "%q and %q are one name to some file systems", path, other)
+	return refuse(raw, RuleCollision, "\"%s\" and \"%s\" are one name to some file systems", path, other)
 }
 
 // foldPath folds each component; the slashes stay where they are.

@@ -98,7 +98,7 @@ func newPacker(f Format, w io.Writer) (packer, error) {
 	case Zip:
 		return newZipWriter(w), nil
 	}
-	return nil, fmt.Errorf("%q: %w", string(f), ErrFormatName)
+	return nil, fmt.Errorf("\"%s\": %w", string(f), ErrFormatName)
 }
 
 func packFiles(ctx context.Context, root *os.Root, l *listing, p packer, o Options) (*Tree, error) {

@@ -3,7 +3,6 @@ package archive
 import (
 	"errors"
 	"fmt"
-	"strconv"
 )
 
 // A Rule names what an entry broke. Its spelling is stable.
@@ -77,10 +76,11 @@ type Refusal struct {
 	Detail  string // one clause, lower case; may hold text from the archive
 }
 
+// Error holds names of the archive as they are: who shows it escapes it.
 func (r *Refusal) Error() string {
-	where := strconv.Quote(r.Archive)
+	where := `"` + r.Archive + `"`
 	if r.Entry != "" {
-		where += ": entry " + strconv.Quote(r.Entry)
+		where += `: entry "` + r.Entry + `"`
 	}
 	return fmt.Sprintf("%s: %s: %s", where, r.Rule, r.Detail)
 }

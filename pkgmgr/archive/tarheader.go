@@ -138,7 +138,7 @@ func parsePax(data []byte) (*paxRecords, error) {
 		case !ok || key == "":
 			return p, refuse(p.path, RuleCorrupt, "a pax record has no keyword")
 		case seen[key]:
-			return p, refuse(p.path, RuleDisagree, "the pax record %q occurs twice", abbreviate(key))
+			return p, refuse(p.path, RuleDisagree, "the pax record \"%s\" occurs twice", abbreviate(key))
 		}
 		seen[key] = true
 		if key != "comment" && p.beyondComment == "" {
@@ -161,13 +161,13 @@ func (p *paxRecords) set(key, value string) error {
 	case key == "size":
 		n, err := strconv.ParseUint(value, 10, 62)
 		if err != nil {
-			return refuse(p.path, RuleCorrupt, "the pax size %q is not a number that can be", abbreviate(value))
+			return refuse(p.path, RuleCorrupt, "the pax size \"%s\" is not a number that can be", abbreviate(value))
 		}
 		p.size, p.hasSize = int64(n), true
 	case key == "linkpath":
 		p.link = true
 	case key == "hdrcharset" && value != "ISO-IR 10646 2000 UTF-8":
-		return refuse(p.path, RuleEncoding, "a pax header's text is in the character set %q", abbreviate(value))
+		return refuse(p.path, RuleEncoding, "a pax header's text is in the character set \"%s\"", abbreviate(value))
 	case strings.HasPrefix(key, "GNU.sparse."), key == "SCHILY.realsize", key == "SUN.holesdata":
 		p.sparse = abbreviate(key)
 	case strings.HasSuffix(key, ".xattr.security.capability"):

@@ -100,7 +100,7 @@ func (x *extended) add(flag byte, data []byte) error {
 		case *x != (extended{}):
 			return refuse(p.path, RuleDisagree, "a global header stands between an entry and its own")
 		case p.beyondComment != "":
-			return refuse(p.path, RuleGlobal, "a global header sets %q for all entries", p.beyondComment)
+			return refuse(p.path, RuleGlobal, "a global header sets \"%s\" for all entries", p.beyondComment)
 		}
 	case 'x':
 		p, err := parsePax(data)
@@ -163,13 +163,13 @@ func (t *tarReader) entry(h tarHeader, ext *extended) (tarEntry, error) {
 			e.name = p.path
 		}
 		if p.sparse != "" {
-			return e, refuse(e.name, RuleSparse, "the pax record %q makes it a file with holes", p.sparse)
+			return e, refuse(e.name, RuleSparse, "the pax record \"%s\" makes it a file with holes", p.sparse)
 		}
 		if p.foreign != "" {
-			return e, refuse(e.name, RuleUnsupported, "the pax record %q is not known, and may change where its data lie", p.foreign)
+			return e, refuse(e.name, RuleUnsupported, "the pax record \"%s\" is not known, and may change where its data lie", p.foreign)
 		}
 		if p.privilege != "" {
-			return e, refuse(e.name, RuleMode, "the pax record %q gives it privileges", p.privilege)
+			return e, refuse(e.name, RuleMode, "the pax record \"%s\" gives it privileges", p.privilege)
 		}
 		if p.hasSize && p.size != h.size {
 			return e, refuse(e.name, RuleDisagree, "the pax header says %d bytes, the entry's own header %d", p.size, h.size)
@@ -204,7 +204,7 @@ func (t *tarReader) entry(h tarHeader, ext *extended) (tarEntry, error) {
 	case e.mode&0o7000 != 0:
 		return e, refuse(e.name, RuleMode, "it has a set-user-id, set-group-id or sticky bit (%#o)", e.mode&0o7777)
 	case !namesAgree(h.name, e.name):
-		return e, refuse(e.name, RuleDisagree, "its own header calls it %q", abbreviate(h.name))
+		return e, refuse(e.name, RuleDisagree, "its own header calls it \"%s\"", abbreviate(h.name))
 	}
 	t.left, t.pad = e.size, -e.size&(tarBlock-1)
 	return e, nil

@@ -97,7 +97,7 @@ func (e *zipEntry) checkLocal(src io.ReaderAt, next int64) error {
 	}
 	name, extra := string(text[:u16(26)]), text[u16(26):]
 	if name != e.name {
-		return refuse(e.name, RuleDisagree, "its local header calls it %q", abbreviate(name))
+		return refuse(e.name, RuleDisagree, "its local header calls it \"%s\"", abbreviate(name))
 	}
 	crc, packed, size := u32(14), int64(u32(18)), int64(u32(22))
 	x, err := parseZipExtra(e.name, extra, []*int64{&size, &packed})

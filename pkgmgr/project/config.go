@@ -107,9 +107,9 @@ func (r reader) platforms(t *tomlstrict.TableReader) []string {
 		if err := lockfile.CheckPlatform(v.Text); err != nil {
 			r.Faultf(v.Offset, "%v", err)
 		} else if v.Text == lockfile.Any {
-			r.Faultf(v.Offset, "platforms names real platforms, such as %q, not %q", "linux/amd64", v.Text)
+			r.Faultf(v.Offset, "platforms names real platforms, such as \"%s\", not \"%s\"", "linux/amd64", v.Text)
 		} else if slices.Contains(platforms, v.Text) {
-			r.Faultf(v.Offset, "platform %q occurs twice", v.Text)
+			r.Faultf(v.Offset, "platform \"%s\" occurs twice", v.Text)
 		}
 		platforms = append(platforms, v.Text)
 	}
@@ -118,20 +118,20 @@ func (r reader) platforms(t *tomlstrict.TableReader) []string {
 
 func (r reader) wanted(m *tomlstrict.Member) Wanted {
 	if err := manifest.CheckID(m.Name); err != nil {
-		r.Faultf(m.NameStart, "plugin id %q %v", m.Name, err)
+		r.Faultf(m.NameStart, "plugin id \"%s\" %v", m.Name, err)
 	}
 	if m.Value.Kind != tomlstrict.Table {
-		r.Faultf(m.Value.Start, "plugin %q must be a table with a source, not %v", m.Name, m.Value.Kind)
+		r.Faultf(m.Value.Start, "plugin \"%s\" must be a table with a source, not %v", m.Name, m.Value.Kind)
 		return Wanted{}
 	}
 	for _, inner := range m.Value.Members {
 		if inner.Value.Kind == tomlstrict.Table {
-			r.Faultf(inner.NameStart, "plugin %q has no table %q; an id with a dot is quoted: [plugins.%q]",
+			r.Faultf(inner.NameStart, "plugin \"%s\" has no table \"%s\"; an id with a dot is quoted: [plugins.\"%s\"]",
 				m.Name, inner.Name, m.Name+"."+inner.Name)
 			return Wanted{}
 		}
 	}
-	t := r.Read(m.Value, fmt.Sprintf("plugin %q", m.Name))
+	t := r.Read(m.Value, fmt.Sprintf("plugin \"%s\"", m.Name))
 	var w Wanted
 	if v, ok := t.Text("source", true); ok {
 		if err := checkSource(v.Text); err != nil {
@@ -160,7 +160,7 @@ func (r reader) scopes(t *tomlstrict.TableReader) []string {
 		if err := lockfile.CheckToken(v.Text); err != nil {
 			r.Faultf(v.Offset, "scopes: %v", err)
 		} else if slices.Contains(scopes, v.Text) {
-			r.Faultf(v.Offset, "scopes: %q occurs twice", v.Text)
+			r.Faultf(v.Offset, "scopes: \"%s\" occurs twice", v.Text)
 		}
 		scopes = append(scopes, v.Text)
 	}

@@ -19,7 +19,7 @@ import (
 // file. The name is used in messages only.
 func AddPlugin(name string, text []byte, id string, w Wanted) ([]byte, error) {
 	if err := manifest.CheckID(id); err != nil {
-		return nil, fmt.Errorf("plugin id %q %w", id, err)
+		return nil, fmt.Errorf("plugin id \"%s\" %w", id, err)
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = fmt.Appendf(nil, "version = %d\n", ConfigVersion)
@@ -56,7 +56,7 @@ func RemovePlugin(name string, text []byte, id string) ([]byte, error) {
 		return nil, err
 	}
 	if _, ok := before.Plugins[id]; !ok {
-		return nil, fmt.Errorf("plugin %q: %w", id, ErrNotWanted)
+		return nil, fmt.Errorf("plugin \"%s\": %w", id, ErrNotWanted)
 	}
 	for {
 		e, err := openTree(name, text, id)

@@ -30,7 +30,7 @@ func checkSource(s string) error {
 // refused. The result is a source that lockfile.CheckSource accepts.
 func Expand(source, version, platform string) (string, error) {
 	if err := checkSource(source); err != nil {
-		return "", fmt.Errorf("source %q %w", source, err)
+		return "", fmt.Errorf("source \"%s\" %w", source, err)
 	}
 	var goos, goarch string
 	if platform != "" && platform != lockfile.Any {
@@ -41,15 +41,15 @@ func Expand(source, version, platform string) (string, error) {
 	}
 	for _, p := range []struct{ name, value string }{{"{version}", version}, {"{os}", goos}, {"{arch}", goarch}} {
 		if strings.Contains(source, p.name) && p.value == "" {
-			return "", fmt.Errorf("source %q: %s: %w", source, p.name, ErrOpen)
+			return "", fmt.Errorf("source \"%s\": %s: %w", source, p.name, ErrOpen)
 		}
 	}
 	if strings.Contains(source, "{version}") && (strings.ContainsAny(version, `/\:{}?#&%`) || strings.Contains(version, "..")) {
-		return "", fmt.Errorf("source %q: version %q cannot stand in a path", source, version)
+		return "", fmt.Errorf("source \"%s\": version \"%s\" cannot stand in a path", source, version)
 	}
 	expanded := strings.NewReplacer("{version}", version, "{os}", goos, "{arch}", goarch).Replace(source)
 	if err := lockfile.CheckSource(expanded); err != nil {
-		return "", fmt.Errorf("source %q %w", expanded, err)
+		return "", fmt.Errorf("source \"%s\" %w", expanded, err)
 	}
 	return expanded, nil
 }
@@ -73,7 +73,7 @@ func (p *Project) RelativeSource(path string) (string, error) {
 	}
 	source := filepath.ToSlash(rel)
 	if err := checkSource(source); err != nil {
-		return "", fmt.Errorf("source %q %w", source, err)
+		return "", fmt.Errorf("source \"%s\" %w", source, err)
 	}
 	return source, nil
 }

@@ -41,7 +41,7 @@ func (p *Project) Versions(source, platform string) ([]string, error) {
 	}
 	dir, last := path.Split(source)
 	if lockfile.IsURL(source) || HasVersion(dir) {
-		return nil, fmt.Errorf("source %q: {version} before the last element of a path: %w", source, ErrOpen)
+		return nil, fmt.Errorf("source \"%s\": {version} before the last element of a path: %w", source, ErrOpen)
 	}
 	goos, goarch, _ := strings.Cut(platform, "/")
 	fill := strings.NewReplacer("{os}", goos, "{arch}", goarch)

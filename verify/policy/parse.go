@@ -70,7 +70,7 @@ func (r reader) narrowing(table *tomlstrict.Node) *Narrowing {
 			continue
 		}
 		t.Optional(m.Name, m.Value.Kind) // so that Close does not call it unknown as well
-		r.Faultf(m.NameStart, "%s: %q %s; a project may only narrow its user's policy: write it in your own %s",
+		r.Faultf(m.NameStart, "%s: \"%s\" %s; a project may only narrow its user's policy: write it in your own %s",
 			t.Where(), m.Name, reason, FileName)
 	}
 	t.Close()
@@ -114,7 +114,7 @@ func (r reader) requirement(t *tomlstrict.TableReader, name string) Requirement 
 	case !ok, v.Text == "allowed":
 		return Allowed
 	case v.Text != "required":
-		r.Faultf(v.Offset, "%s must be %q or %q, not %q", name, "required", "allowed", v.Text)
+		r.Faultf(v.Offset, "%s must be \"%s\" or \"%s\", not \"%s\"", name, "required", "allowed", v.Text)
 	}
 	return Required
 }
@@ -139,11 +139,11 @@ func (r reader) period(t *tomlstrict.TableReader, name string) time.Duration {
 	d, err := time.ParseDuration(v.Text)
 	switch {
 	case err != nil:
-		r.Faultf(v.Offset, "%s: %q is no period of time; write hours, minutes and seconds, as %q", name, v.Text, "72h")
+		r.Faultf(v.Offset, "%s: \"%s\" is no period of time; write hours, minutes and seconds, as \"%s\"", name, v.Text, "72h")
 	case d < time.Second:
-		r.Faultf(v.Offset, "%s: %q is less than a second; leave it out to have none", name, v.Text)
+		r.Faultf(v.Offset, "%s: \"%s\" is less than a second; leave it out to have none", name, v.Text)
 	case d > MaxPeriod:
-		r.Faultf(v.Offset, "%s: %q is more than ten years", name, v.Text)
+		r.Faultf(v.Offset, "%s: \"%s\" is more than ten years", name, v.Text)
 	}
 	return d
 }
@@ -155,9 +155,9 @@ func (r reader) licences(t *tomlstrict.TableReader) []string {
 	for _, v := range values {
 		folded := strings.ToLower(v.Text)
 		if !licenceID(v.Text) {
-			r.Faultf(v.Offset, "denied-licences: %q is no SPDX licence id, such as %q", v.Text, "AGPL-3.0-only")
+			r.Faultf(v.Offset, "denied-licences: \"%s\" is no SPDX licence id, such as \"%s\"", v.Text, "AGPL-3.0-only")
 		} else if seen[folded] {
-			r.Faultf(v.Offset, "denied-licences: %q occurs twice", v.Text)
+			r.Faultf(v.Offset, "denied-licences: \"%s\" occurs twice", v.Text)
 		}
 		seen[folded] = true
 		ids = append(ids, v.Text)
@@ -188,7 +188,7 @@ func (r reader) reactions(t *tomlstrict.TableReader, reactions Reactions) Reacti
 		case v.Text == "warn":
 			*one.reaction = Warn
 		default:
-			r.Faultf(v.Offset, "%s must be %q or %q, not %q", one.operation, "refuse", "warn", v.Text)
+			r.Faultf(v.Offset, "%s must be \"%s\" or \"%s\", not \"%s\"", one.operation, "refuse", "warn", v.Text)
 		}
 	}
 	inner.Close()
@@ -204,7 +204,7 @@ func (r reader) provenance(t *tomlstrict.TableReader) (builders, sources []Prefi
 	builders = patterns(r, inner, "builder", ParsePrefixPattern)
 	sources = patterns(r, inner, "source", ParsePrefixPattern)
 	if !inner.Has("builder") && !inner.Has("source") {
-		r.Faultf(n.Start, "[provenance] asks for nothing: name builders or sources, %q for any", "*")
+		r.Faultf(n.Start, "[provenance] asks for nothing: name builders or sources, \"%s\" for any", "*")
 	}
 	inner.Close()
 	return builders, sources
@@ -219,19 +219,19 @@ func (r reader) publisher(n *tomlstrict.Node) Publisher {
 	if v, ok := t.Text("identity", false); ok {
 		identity, err := ParseIdentityPattern(v.Text)
 		if err != nil {
-			r.Faultf(v.Offset, "identity %q %v", v.Text, err)
+			r.Faultf(v.Offset, "identity \"%s\" %v", v.Text, err)
 		}
 		p.Identity = identity
 	}
 	if v, ok := t.Text("key", false); ok {
 		if !digest.IsCanonical(v.Text) {
-			r.Faultf(v.Offset, "key %q is no key id: %q and 64 lower-case hex digits", v.Text, digest.Prefix)
+			r.Faultf(v.Offset, "key \"%s\" is no key id: \"%s\" and 64 lower-case hex digits", v.Text, digest.Prefix)
 		}
 		p.Key = v.Text
 	}
 	if v, ok := t.Text("issuer", false); ok {
 		if err := checkIssuer(v.Text); err != nil {
-			r.Faultf(v.Offset, "issuer %q %v", v.Text, err)
+			r.Faultf(v.Offset, "issuer \"%s\" %v", v.Text, err)
 		}
 		p.Issuer = v.Text
 	}
@@ -262,16 +262,16 @@ func patterns[P ~string](r reader, t *tomlstrict.TableReader, name string, parse
 		return nil
 	}
 	if len(t.Node().Member(name).Value.Items) == 0 {
-		r.Faultf(t.Node().Member(name).Value.Start, "%s: %q is empty, so that nothing could match", t.Where(), name)
+		r.Faultf(t.Node().Member(name).Value.Start, "%s: \"%s\" is empty, so that nothing could match", t.Where(), name)
 	}
 	list := []P{}
 	seen := make(map[string]bool, len(values))
 	for _, v := range values {
 		p, err := parse(v.Text)
 		if err != nil {
-			r.Faultf(v.Offset, "%s: %q %v", name, v.Text, err)
+			r.Faultf(v.Offset, "%s: \"%s\" %v", name, v.Text, err)
 		} else if seen[v.Text] {
-			r.Faultf(v.Offset, "%s: %q occurs twice", name, v.Text)
+			r.Faultf(v.Offset, "%s: \"%s\" occurs twice", name, v.Text)
 		}
 		seen[v.Text] = true
 		list = append(list, p)

@@ -61,7 +61,7 @@ func Parse(text string) (Range, error) {
 			if isWord(text) {
 				return Range{text: text, exact: true}, nil
 			}
-			return Range{}, fmt.Errorf("%w: %q", ErrSyntax, text)
+			return Range{}, fmt.Errorf("%w: \"%s\"", ErrSyntax, text)
 		}
 		r.groups = append(r.groups, comparisons)
 	}

@@ -1,43 +1,13 @@
 package commands
 
-import (
-	"errors"
-	"fmt"
-	"strings"
-
-	"github.com/switchyard-plugins/switchyard/pkgmgr"
-	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
-)
-
-// said returns an error's words as they are to be escaped, once, by whoever shows
-// them: a refusal quotes what it names in its own way.
-func said(err error) string {
-	text := err.Error()
-	var r *archive.Refusal
-	if errors.As(err, &r) {
-		text = strings.Replace(text, r.Error(), refusalText(r), 1)
-	}
-	var missing *pkgmgr.NotFound
-	if errors.As(err, &missing) {
-		text = strings.Replace(text, missing.Error(), fmt.Sprintf("%s \"%s\" not found", missing.Kind, missing.Name), 1)
-	}
-	return text
-}
-
-func refusalText(r *archive.Refusal) string {
-	entry := ""
-	if r.Entry != "" {
-		entry = fmt.Sprintf(": entry \"%s\"", r.Entry)
-	}
-	return fmt.Sprintf("\"%s\"%s: %s: %s", r.Archive, entry, r.Rule, r.Detail)
-}
+import "strings"
 
 // sentences returns what an error says, one element for each of the errors that were
 // joined in it. A line feed within one of them is its own and parts nothing.
 func sentences(err error) []string {
 	joined := joinedIn(err)
 	if joined == nil {
-		return []string{said(err)}
+		return []string{err.Error()}
 	}
 	var all []string
 	for _, e := range joined.(interface{ Unwrap() []error }).Unwrap() {
