@@ -28,6 +28,7 @@ type checkedData struct {
 type repairedData struct {
 	DatabaseAside string      `json:"databaseAside" doc:"Where a damaged database was moved, empty where there was none."`
 	Recorded      []movedData `json:"recorded" doc:"Packages of the store that were recorded again, untrusted."`
+	Restored      []movedData `json:"restored" doc:"Default versions that were put back below plugins/."`
 	LostCalls     int         `json:"lostCalls" doc:"Operations that nobody supervised any more."`
 }
 
@@ -113,7 +114,7 @@ func (in *invocation) repair(ctx context.Context, dir string) (*repairedData, er
 	if err != nil {
 		return nil, err
 	}
-	return &repairedData{r.DatabaseAside, newMovedData(r.Recorded), r.LostCalls}, in.sweep(h)
+	return &repairedData{r.DatabaseAside, newMovedData(r.Recorded), newMovedData(r.Restored), r.LostCalls}, in.sweep(h)
 }
 
 func (p *page) doctor(d doctorData) {
