@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/switchyard-plugins/switchyard/lockfile"
@@ -467,6 +468,8 @@ func (in *invocation) classifyState(err error, f *failure) bool {
 		f.code, f.hint = "state.corrupt", in.next("doctor", "--repair")
 	case errors.Is(err, state.ErrNewer), errors.Is(err, state.ErrOlder):
 		f.code = "state.format"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		f.code, f.hint = "disk.full", in.next("gc")
 	default:
 		return false
 	}
