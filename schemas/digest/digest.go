@@ -1,8 +1,8 @@
 // Package digest computes and names the SHA-256 identities that the product
 // decides by: file, package, manifest, fingerprint and archive digests.
 //
-// It reads bytes and returns names. It opens no file, knows no manifest member
-// and takes no decision. The definitions are those of docs/protocol-call.md,
+// It reads bytes and returns names. It opens no file, knows no manifest member (the
+// one that a digest leaves out is package sessionmanifest's) and takes no decision. The definitions are those of docs/protocol-call.md,
 // section "Digests".
 package digest
 
@@ -18,6 +18,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/gowebpki/jcs"
+
+	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
 )
 
 // Prefix names the only algorithm in use. It is part of the canonical spelling.
@@ -229,6 +231,20 @@ func Manifest(document []byte) (Digest, error) {
 	}
 	return Of(c), nil
 }
+
+// SessionManifest returns the manifest digest of a session package's manifest:
+// SHA-256 over the RFC 8785 form of the document without provenance.manifestDigest.
+func SessionManifest(document []byte) (Digest, error) {
+	unsigned, err := sessionmanifest.Unsigned(document)
+	if err != nil {
+		return "", err
+	}
+	return Manifest(unsigned)
+}
+
+// Schema returns the digest by which a manifest refers to a schema: SHA-256 over the
+// RFC 8785 form of the whole document.
+func Schema(document []byte) (Digest, error) { return Manifest(document) }
 
 // Fingerprint returns SHA-256 over the manifest's bytes followed by the
 // executable's. It covers no other file of the package.

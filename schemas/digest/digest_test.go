@@ -17,6 +17,7 @@ import (
 	"github.com/gowebpki/jcs"
 
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
 )
 
 const (
@@ -263,5 +264,27 @@ func BenchmarkPackage(b *testing.B) {
 		if _, err := digest.Package(files); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A session manifest's digest does not cover itself, and covers everything else.
+func TestSessionManifest(t *testing.T) {
+	const doc = `{"b":1,"provenance":{"manifestDigest":"sha256:00","sbomRef":"urn:x"},"a":[]}`
+	want := digest.Of([]byte(`{"a":[],"b":1,"provenance":{"sbomRef":"urn:x"}}`))
+	for _, same := range []string{doc, strings.Replace(doc, "sha256:00", "sha256:11", 1), strings.Replace(doc, `"b":1`, ` "b" : 1.0`, 1)} {
+		if d, err := digest.SessionManifest([]byte(same)); err != nil || d != want {
+			t.Errorf("%s: %s, %v; want %s", same, d, err, want)
+		}
+	}
+	for _, other := range []string{strings.Replace(doc, "urn:x", "urn:y", 1), strings.Replace(doc, `"b":1`, `"b":2`, 1), strings.Replace(doc, "sbomRef", "manifestdigest", 1)} {
+		if d, err := digest.SessionManifest([]byte(other)); err != nil || d == want {
+			t.Errorf("%s: %s, %v", other, d, err)
+		}
+	}
+	if d, err := digest.SessionManifest([]byte(`{"provenance":{}}`)); !errors.Is(err, sessionmanifest.ErrNoDigest) || d != "" {
+		t.Errorf("%s, %v", d, err)
+	}
+	if d, err := digest.Schema([]byte(` {"b":1,"a":2}`)); err != nil || d != digest.Of([]byte(`{"a":2,"b":1}`)) {
+		t.Errorf("%s, %v", d, err)
 	}
 }
