@@ -11,6 +11,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
 	"github.com/switchyard-plugins/switchyard/sdk/scaffold"
 )
 
@@ -73,6 +74,11 @@ func (in *invocation) flagValues(flag string) []candidate {
 		var out []candidate
 		for _, s := range manifest.Scopes {
 			out = append(out, candidate{string(s), s.Meaning()})
+		}
+		for _, s := range sessionmanifest.Scopes {
+			if s.Offered() {
+				out = append(out, candidate{string(s), s.Meaning()})
+			}
 		}
 		return out
 	case "platform":

@@ -121,6 +121,7 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 		claimed   *pkgmgr.Claimed
 		wrong     *pkgmgr.WrongPackage
 		platform  *pkgmgr.WrongPlatform
+		old       *pkgmgr.HostTooOld
 		inside    *pkgmgr.InsidePackage
 		sbom      *pkgmgr.SBOMDiffers
 	)
@@ -188,6 +189,9 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 		f.exit, f.code, f.hint = exitIntegrity, "package.platform", in.platformHint(platform)
 		f.block = platformBlock(platform, platformCauses)
 		f.details = platformDetails{platform.Where, platform.Want, platform.Found, platformCauses}
+	case errors.As(err, &old):
+		f.exit, f.code, f.hint = exitIntegrity, "package.host_version", in.next("version")
+		f.details = platformDetails{old.Where, old.Wants, old.Has, hostVersionCauses}
 	default:
 		return false
 	}
@@ -273,6 +277,9 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 		denied    *pkgmgr.Denied
 		scope     *pkgmgr.NotRequested
 		offered   *pkgmgr.NotOffered
+		unoffered *pkgmgr.Unoffered
+		required  *pkgmgr.ScopeRequired
+		protocol  *pkgmgr.WrongProtocol
 		missing   *pkgmgr.NotFound
 		several   *pkgmgr.Ambiguous
 		outcome   *pkgmgr.Outcome
@@ -315,6 +322,12 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 		default:
 			f.code, f.hint = "permission.changed", in.next("show", denied.ID)
 		}
+	case errors.As(err, &unoffered):
+		f.exit, f.code, f.hint = exitPermission, "permission.unoffered", in.next("review", in.subjectOr(unoffered.ID))
+	case errors.As(err, &required):
+		f.exit, f.code, f.hint = exitPermission, "permission.required", in.enableCommandLine(in.subjectOr(required.ID), required.Required)
+	case errors.As(err, &protocol):
+		f.exit, f.code, f.hint = exitUsage, "protocol.mismatch", in.next("show", in.subjectOr(protocol.ID))
 	case errors.As(err, &scope):
 		f.exit, f.code, f.hint = exitUsage, "scope.not_requested", in.next("review", in.subjectOr(scope.ID))
 		requested := make([]string, len(scope.Requested))

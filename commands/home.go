@@ -30,7 +30,7 @@ func (in *invocation) home() (*pkgmgr.Home, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress(), Assurance: in.assurance()})
+	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress(), Assurance: in.assurance(), HostVersion: version})
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (in *invocation) scratch(work func(*pkgmgr.Home) error) (err error) {
 			err = e
 		}
 	}()
-	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress(), Throwaway: true})
+	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress(), Throwaway: true, HostVersion: version})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/schemas/ijson"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
 )
 
 // The blocks of refused packages: what is wrong, where, by which rule, why that may
@@ -53,6 +54,7 @@ func (in *invocation) newMalformedDetails(m *pkgmgr.Malformed) malformedDetails 
 	d := malformedDetails{Where: m.Where, File: m.File, Rule: "executable", Problems: []problemData{}, Causes: in.malformedCauses(m)}
 	var (
 		invalid *manifest.Invalid
+		session *sessionmanifest.Invalid
 		syntax  *ijson.Error
 	)
 	switch {
@@ -60,6 +62,11 @@ func (in *invocation) newMalformedDetails(m *pkgmgr.Malformed) malformedDetails 
 		d.Rule = "manifest"
 		for _, p := range invalid.Problems {
 			d.Problems = append(d.Problems, problemData{p.Path, p.Message})
+		}
+	case errors.As(m.Err, &session):
+		d.Rule = "manifest"
+		for _, p := range session.Problems {
+			d.Problems = append(d.Problems, problemData{p.Pointer, p.Message})
 		}
 	case errors.As(m.Err, &syntax):
 		d.Rule = syntax.Code
@@ -100,6 +107,10 @@ var (
 		"the source was rebuilt or replaced after it was named",
 		"the source's path lacks the placeholder {version}, and holds one version only",
 		"switchyard.toml or the lock names the wrong file",
+	}
+	hostVersionCauses = []string{
+		"this program is older than the package: update it",
+		"an older version of the plugin may run under this one",
 	}
 	platformCauses = []string{
 		"the package was built on another system than it is made for",

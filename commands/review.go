@@ -45,6 +45,7 @@ type reviewData struct {
 	Licences            []string      `json:"licences" doc:"Files that look like licences."`
 	Network             string        `json:"network" doc:"What is known about network use."`
 	DataClasses         string        `json:"dataClasses" doc:"What is known about the data it handles."`
+	Session             *sessionData  `json:"session" doc:"What only a session package's manifest says, or null."`
 	Boundary            string        `json:"boundary" doc:"What trust means on this operating system."`
 	Source              string        `json:"source" doc:"Where it was installed from, empty where that is not known."`
 	InstalledAt         time.Time     `json:"installedAt,omitzero" doc:"When it was installed."`
@@ -58,6 +59,10 @@ type scopeData struct {
 	Scope   string `json:"scope" doc:"The scope's name."`
 	Meaning string `json:"meaning" doc:"What granting it allows."`
 	Granted bool   `json:"granted" doc:"Whether it is granted now."`
+
+	Required bool     `json:"required" doc:"Whether the plugin cannot be enabled without it."`
+	Offered  bool     `json:"offered" doc:"Whether this host has a meaning for it; what it does not offer cannot be granted."`
+	Reasons  []string `json:"reasons" doc:"What the plugin says it is for."`
 }
 
 type changeData struct {
@@ -169,10 +174,10 @@ func (in *invocation) newReviewData(subject string, r *pkgmgr.Review) reviewData
 		}
 		d.StatedLicences = c.Facts.Licences
 	}
-	granted := words(r.Granted)
-	for _, s := range m.RequestedScopes {
-		d.Scopes = append(d.Scopes, scopeData{string(s), s.Meaning(), slices.Contains(granted, string(s))})
+	if d.Session = newSessionData(m); d.Session != nil {
+		d.Network, d.DataClasses = d.Session.network(), d.Session.classes()
 	}
+	d.Scopes = newScopes(&m, words(r.Granted))
 	if r.Denial != nil {
 		denial := newDenialData(*r.Denial)
 		d.Revocation = &denial
@@ -189,6 +194,24 @@ func (in *invocation) newReviewData(subject string, r *pkgmgr.Review) reviewData
 		d.Change = change
 	}
 	return d
+}
+
+// newScopes lists what a package asks for: what can be granted first.
+func newScopes(m *pkgmgr.Manifest, granted []string) (list []scopeData) {
+	required, unoffered := m.Required(), m.Unoffered()
+	for _, s := range slices.Concat(m.RequestedScopes, unoffered) {
+		d := scopeData{Scope: string(s), Meaning: m.Meaning(s), Granted: slices.Contains(granted, string(s)),
+			Required: slices.Contains(required, s), Offered: !slices.Contains(unoffered, s)}
+		if m.Session != nil {
+			for _, p := range m.Session.Permissions {
+				if string(p.Scope) == d.Scope && p.Justification != "" {
+					d.Reasons = append(d.Reasons, p.Justification)
+				}
+			}
+		}
+		list = append(list, d)
+	}
+	return list
 }
 
 // afterReview is the command that follows from where the package stands.
@@ -259,7 +282,14 @@ func (p *page) review(d reviewData) {
 	if len(d.OtherExecutables) > 0 {
 		p.field("also executable", "%s", strings.Join(d.OtherExecutables, ", "))
 	}
-	p.field("can", "%s", orNone(d.Capabilities))
+	if d.Session != nil {
+		p.session(d.Session)
+		p.line("")
+		p.title("What it can be asked for")
+		p.operations(d.Session.Operations)
+	} else {
+		p.field("can", "%s", orNone(d.Capabilities))
+	}
 	p.line("")
 	p.title("What it asks for")
 	if len(d.Scopes) == 0 {
@@ -267,11 +297,20 @@ func (p *page) review(d reviewData) {
 	}
 	for _, s := range d.Scopes {
 		mark := "not granted"
-		if s.Granted {
+		switch {
+		case !s.Offered:
+			mark = "not offered by this host"
+		case s.Granted:
 			mark = "granted"
+		}
+		if s.Required {
+			mark += ", required"
 		}
 		p.line("  %s  (%s)", s.Scope, mark)
 		p.prose(4, s.Meaning)
+		for _, reason := range s.Reasons {
+			p.prose(4, "It says: "+reason)
+		}
 	}
 	p.line("")
 	p.title("What vouches for it")

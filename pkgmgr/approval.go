@@ -9,6 +9,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
 )
 
 // A Method is what a call asks of the plugin.
@@ -20,6 +21,9 @@ const (
 	MethodInspect Method = "inspect"
 	MethodOperate Method = "operate"
 )
+
+// MethodRequest asks a session package for one of its operations.
+const MethodRequest Method = "request"
 
 // Capability returns the capability that the method needs, or "".
 func (m Method) Capability() manifest.Capability {
@@ -38,6 +42,9 @@ type CallRequest struct {
 	Lock    *Lock
 	Method  Method
 	Project string // resolved project root; "" for health
+	// Capability and Operation name what a MethodRequest asks for; both may be "" for a
+	// session of several requests, each of which Approval.Offers is asked about.
+	Capability, Operation string
 }
 
 // The checks that stand before an Approval.
@@ -59,6 +66,7 @@ type Decision struct {
 	home   *Home
 	sel    *selection
 	method Method
+	asked  [2]string        // capability and operation of a MethodRequest, or ""
 	root   string           // resolved project root or ""
 	offer  []manifest.Scope // to be granted if the exchange goes well; nil for a call
 	byLock bool             // the offer comes from a lock, not from a person
@@ -69,7 +77,7 @@ type Decision struct {
 // by Rehash alone. It holds the executable's hashed inode open until Close.
 type Approval struct {
 	Call        *Call
-	Manifest    manifest.Manifest
+	Manifest    Manifest
 	Package     digest.Digest
 	Fingerprint digest.Digest
 	Grants      []manifest.Scope // exactly what initialize will offer
@@ -94,7 +102,11 @@ func (h *Home) Consider(ctx context.Context, req CallRequest) (*Decision, error)
 	if err := h.uncontested(sel); err != nil {
 		return nil, err
 	}
-	return h.decide(sel, req.Method, req.Project)
+	d, err := h.decide(sel, req.Method, req.Project)
+	if d != nil {
+		d.asked = [2]string{req.Capability, req.Operation}
+	}
+	return d, err
 }
 
 // ConsiderEnable is Consider for the exchange that enabling needs: initialize with
@@ -146,6 +158,7 @@ func (h *Home) decide(sel *selection, m Method, root string) (*Decision, error) 
 	marker := callMarker{PluginID: sel.ref.ID, Package: sel.recorded, Operation: m == MethodOperate}
 	if in := sel.install; in != nil {
 		marker.Version, marker.Archive, marker.Manifest, marker.Fingerprint = in.Version, in.Archive, in.Manifest, in.Fingerprint
+		marker.Publisher = publisherIn(in.ManifestJSON)
 	}
 	call, err := h.beginCall(marker)
 	if err != nil {
@@ -229,6 +242,9 @@ func (d *Decision) Granted() error {
 		return err
 	}
 	for _, s := range d.offer {
+		if slices.Contains(m.Unoffered(), s) {
+			return &Unoffered{ID: m.ID, Scope: s}
+		}
 		if !m.Requests(s) {
 			if d.byLock {
 				return grantsTooMuch(d.sel.lock.Path, m, string(s))
@@ -236,8 +252,16 @@ func (d *Decision) Granted() error {
 			return &NotRequested{ID: m.ID, Scope: string(s), Requested: m.RequestedScopes}
 		}
 	}
+	if err := d.required(&m); err != nil {
+		return err
+	}
+	if d.method == MethodRequest {
+		if err := offers(&m, d.asked[0], d.asked[1]); err != nil {
+			return err
+		}
+	}
 	if c := d.method.Capability(); c != "" {
-		if !m.Has(c) {
+		if m.Session != nil || !m.Has(c) {
 			return &NotOffered{ID: m.ID, Capability: c}
 		}
 		if grants := d.sel.grants(); !slices.Contains(grants, c.Requires()) {
@@ -252,13 +276,62 @@ func (d *Decision) Granted() error {
 	return nil
 }
 
+// required refuses to go on without a scope that the package cannot do without.
+func (d *Decision) required(m *Manifest) error {
+	granted := d.offer
+	if granted == nil {
+		granted = d.sel.grants()
+	}
+	for _, s := range m.Required() {
+		switch {
+		case !sessionmanifest.Scope(s).Offered():
+			return &Unoffered{ID: m.ID, Scope: s}
+		case slices.Contains(granted, s):
+		case d.offer != nil:
+			return &ScopeRequired{ID: m.ID, Scope: s, Required: m.Required()}
+		default:
+			denied := &Denied{ID: m.ID, Scope: s}
+			if d.sel.locked != nil && !slices.Contains(d.sel.locked.Grants, string(s)) {
+				denied.ByLock = d.sel.lock.Path
+			}
+			return denied
+		}
+	}
+	return nil
+}
+
+// offers returns nil if the manifest has the operation; "" asks for none.
+func offers(m *Manifest, capability, operation string) error {
+	if m.Session == nil {
+		return &WrongProtocol{ID: m.ID, Protocol: m.ProtocolVersion}
+	}
+	if capability == "" && operation == "" {
+		return nil
+	}
+	if _, _, ok := m.Session.Operation(capability, operation); ok {
+		return nil
+	}
+	missing := &NotFound{Kind: "operation", Name: capability + "/" + operation}
+	for _, c := range m.Session.Capabilities {
+		for _, o := range c.Operations {
+			missing.Near = append(missing.Near, c.ID+"/"+o.Name)
+		}
+	}
+	return missing
+}
+
+// Offers returns nil if the approved package has the operation.
+func (a *Approval) Offers(capability, operation string) error {
+	return offers(&a.Manifest, capability, operation)
+}
+
 // ProjectTrusted refuses a call on a project root that is not trusted. Health has
-// no project and passes; every other method must have one.
+// no project and passes; inspect and operate must have one, a request may.
 func (d *Decision) ProjectTrusted() error {
 	switch {
 	case d.root != "" && d.sel.project == nil:
 		return &Denied{ID: d.sel.ref.ID, Project: d.root}
-	case d.root == "" && d.method != MethodHealth:
+	case d.root == "" && d.method != MethodHealth && d.method != MethodRequest:
 		return &Denied{ID: d.sel.ref.ID, Detail: string(d.method) + " needs a project directory"}
 	}
 	d.passed |= checkProject
@@ -275,7 +348,7 @@ func (a *Approval) Recheck(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	again := &Decision{Call: d.Call, home: h, sel: fresh, method: d.method, root: d.root, offer: d.offer, byLock: d.byLock}
+	again := &Decision{Call: d.Call, home: h, sel: fresh, method: d.method, asked: d.asked, root: d.root, offer: d.offer, byLock: d.byLock}
 	for _, step := range []func() error{again.NotRevoked, again.Trusted, again.Granted, again.ProjectTrusted} {
 		if err := step(); err != nil {
 			return err

@@ -254,7 +254,7 @@ func recordedContents(in state.Install) (*Contents, error) {
 
 // grantsTooMuch is the drift of a file that grants a scope which the package does not
 // request.
-func grantsTooMuch(file string, m manifest.Manifest, scope string) error {
+func grantsTooMuch(file string, m Manifest, scope string) error {
 	requested := make([]string, len(m.RequestedScopes))
 	for i, s := range m.RequestedScopes {
 		requested[i] = string(s)

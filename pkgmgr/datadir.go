@@ -58,13 +58,14 @@ func DataDir(flag string, getenv func(string) string) (string, error) {
 // Home is one data directory. It holds no open file and no lock between calls,
 // so any number of processes may use the same directory.
 type Home struct {
-	path    string
-	state   *state.DB
-	now     func() time.Time
-	on      Progress
-	brief   bool // thrown away when the work is done
-	assure  func() (*Assurance, error)
-	checked atomic.Bool // the directory existed and kept the rules
+	path        string
+	state       *state.DB
+	now         func() time.Time
+	on          Progress
+	brief       bool // thrown away when the work is done
+	assure      func() (*Assurance, error)
+	hostVersion string
+	checked     atomic.Bool // the directory existed and kept the rules
 }
 
 // Progress carries optional callbacks; nil members are skipped.
@@ -108,6 +109,9 @@ type Options struct {
 	// evidence or a policy to ask for it. nil: the default policy, and nobody who
 	// proves anything.
 	Assurance func() (*Assurance, error)
+	// HostVersion is this program's, which packages may ask to be newer than theirs.
+	// One that begins with no MAJOR.MINOR is new enough.
+	HostVersion string
 }
 
 // Open checks the directory's owner, mode, ancestors and layout, finishes or undoes
@@ -123,7 +127,7 @@ func Open(path string, o Options) (*Home, error) {
 }
 
 func homeAt(path string, o Options) *Home {
-	h := &Home{path: path, state: state.At(path), now: o.Now, on: o.Progress, brief: o.Throwaway, assure: o.Assurance}
+	h := &Home{path: path, state: state.At(path), now: o.Now, on: o.Progress, brief: o.Throwaway, assure: o.Assurance, hostVersion: o.HostVersion}
 	if h.now == nil {
 		h.now = time.Now
 	}

@@ -40,11 +40,12 @@ type subject struct {
 	Archive     digest.Digest `json:"archive,omitzero"`
 	Manifest    digest.Digest `json:"manifest,omitzero"`
 	Fingerprint digest.Digest `json:"fingerprint,omitzero"`
+	Publisher   string        `json:"publisher,omitzero"` // of a session package: who its manifest says made it
 }
 
 func subjectOf(rec state.Install) subject {
 	return subject{ID: rec.ID, Version: rec.Version, Package: rec.Package, Archive: rec.Archive,
-		Manifest: rec.Manifest, Fingerprint: rec.Fingerprint}
+		Manifest: rec.Manifest, Fingerprint: rec.Fingerprint, Publisher: publisherIn(rec.ManifestJSON)}
 }
 
 // covers reports whether the denial covers s. A version that is not SemVer cannot

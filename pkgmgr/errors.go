@@ -165,6 +165,36 @@ func (e *NotRequested) Error() string {
 	return fmt.Sprintf("%s does not request scope \"%s\"", e.ID, e.Scope)
 }
 
+// Unoffered says that a package asks for a scope that this host has no meaning for,
+// so that nobody can grant it.
+type Unoffered struct {
+	ID    string
+	Scope manifest.Scope
+}
+
+func (e *Unoffered) Error() string {
+	return fmt.Sprintf("%s asks for the scope %s, which this host does not offer", e.ID, e.Scope)
+}
+
+// ScopeRequired says that a scope was not offered without which the package does not
+// run.
+type ScopeRequired struct {
+	ID       string
+	Scope    manifest.Scope
+	Required []manifest.Scope // all of them
+}
+
+func (e *ScopeRequired) Error() string {
+	return fmt.Sprintf("%s cannot do without the scope %s", e.ID, e.Scope)
+}
+
+// WrongProtocol says that a package does not speak the protocol that a call needs.
+type WrongProtocol struct{ ID, Protocol string }
+
+func (e *WrongProtocol) Error() string {
+	return fmt.Sprintf("%s speaks %s: it has methods, and no operations that are named CAPABILITY/OPERATION", e.ID, e.Protocol)
+}
+
 // Busy says that another process holds what is needed.
 type Busy struct {
 	What      string

@@ -11,14 +11,13 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
-	"github.com/switchyard-plugins/switchyard/schemas/ijson"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
 
 // Contents is what a package's own bytes say: manifest, digests and files. It is
 // computed by reading, never by executing.
 type Contents struct {
-	Manifest       manifest.Manifest
+	Manifest       Manifest
 	ManifestBytes  []byte
 	ManifestDigest digest.Digest
 	Fingerprint    digest.Digest
@@ -38,14 +37,14 @@ func readContents(root *os.Root, tree *archive.Tree, where string) (*Contents, e
 	if !hashedAs(tree, manifest.FileName, raw) {
 		return nil, &Malformed{Where: where, File: manifest.FileName, Err: errors.New("was changed while the package was read")}
 	}
-	exe := path.Clean(m.Executable)
-	if tree.NoModes {
-		tree.MarkExecutable(exe)
-		if err := root.Chmod(exe, 0o555); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	exe := m.Executable
+	if program := m.program(); tree.NoModes && program != "" {
+		tree.MarkExecutable(program)
+		if err := root.Chmod(program, 0o555); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%s: %w", where, err)
 		}
 	}
-	f, err := openExecutable(root, exe, where)
+	f, err := openEntry(root, &m, where)
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +59,13 @@ func readContents(root *os.Root, tree *archive.Tree, where string) (*Contents, e
 		Fingerprint: digest.FromBytes(h.Sum(nil)),
 		Files:       tree.Files, Bytes: tree.Unpacked,
 	}
-	if c.Head, err = readHead(root, exe); err != nil {
+	if c.Head, err = m.head(root); err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", where, exe, err)
 	}
 	if c.Head.Fault != nil {
 		return nil, &Malformed{Where: where, File: exe, Err: c.Head.Fault}
 	}
-	if c.ManifestDigest, err = digest.Manifest(raw); err != nil {
+	if c.ManifestDigest, err = m.digestOf(raw); err != nil {
 		return nil, &Malformed{Where: where, File: manifest.FileName, Err: err}
 	}
 	if c.Package, err = tree.Package(); err != nil {
@@ -75,60 +74,11 @@ func readContents(root *os.Root, tree *archive.Tree, where string) (*Contents, e
 	return c, nil
 }
 
-// readManifest reads and validates plugin.json at the root of a package.
-func readManifest(root *os.Root, where string) (manifest.Manifest, []byte, error) {
-	var m manifest.Manifest
-	bad := func(err error) error { return &Malformed{Where: where, File: manifest.FileName, Err: err} }
-	info, err := root.Lstat(manifest.FileName)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return m, nil, bad(errors.New("is missing from the package's root"))
-	case err != nil:
-		return m, nil, bad(err)
-	case !info.Mode().IsRegular():
-		return m, nil, bad(errors.New("is not a regular file"))
-	case info.Size() > manifest.MaxBytes:
-		return m, nil, bad(fmt.Errorf("has %d bytes, at most %d", info.Size(), manifest.MaxBytes))
-	}
-	f, err := root.Open(manifest.FileName)
-	if err != nil {
-		return m, nil, bad(err)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, manifest.MaxBytes+1))
-	if err != nil {
-		return m, nil, bad(err)
-	}
-	if len(raw) > manifest.MaxBytes {
-		return m, nil, bad(fmt.Errorf("has more than %d bytes", manifest.MaxBytes))
-	}
-	m, err = ParseManifest(raw)
-	if err != nil {
-		return m, nil, bad(err)
-	}
-	return m, raw, nil
-}
-
-// ParseManifest reads plugin.json strictly: I-JSON, exactly the schema's members,
-// every rule of the call protocol. The error is *ijson.Error or *manifest.Invalid. The
-// protocol allows an executable that is inside the package once it is cleaned; what is
-// returned, and so reviewed, recorded and started, is the cleaned path.
-func ParseManifest(raw []byte) (manifest.Manifest, error) {
-	var m manifest.Manifest
-	if err := ijson.Unmarshal(raw, &m); err != nil {
-		return m, err
-	}
-	if err := m.Validate(); err != nil {
-		return m, err
-	}
-	m.Executable = path.Clean(m.Executable)
-	return m, nil
-}
-
-// openExecutable opens the manifest's executable, which keeps the rules that
-// checkExecutable states.
-func openExecutable(root *os.Root, exe, where string) (*os.File, error) {
-	info, err := checkExecutable(root, exe, where)
+// openEntry opens the manifest's entry file, which keeps the rules that checkEntry
+// states.
+func openEntry(root *os.Root, m *Manifest, where string) (*os.File, error) {
+	exe := m.Executable
+	info, err := checkEntry(root, m, where)
 	if err != nil {
 		return nil, err
 	}
@@ -138,45 +88,47 @@ func openExecutable(root *os.Root, exe, where string) (*os.File, error) {
 	}
 	if !isFile(f, info) {
 		f.Close()
-		return nil, &Malformed{Where: where, File: exe, Err: errors.New("the executable was replaced while it was being read")}
+		return nil, badEntry(where, exe, "the %s was replaced while it was being read", m.entryWord())
 	}
 	return f, nil
 }
 
-// checkExecutable applies the daemon's rules: a regular file inside the package, no
-// symlink in any part of its path, some execute bit, neither it nor a directory
-// above it writable by group or world.
-func checkExecutable(root *os.Root, exe, where string) (fs.FileInfo, error) {
-	if err := checkParents(root, exe, where); err != nil {
+// checkEntry applies the daemon's rules: a regular file inside the package, no
+// symlink in any part of its path, neither it nor a directory above it writable by
+// group or world; a program has some execute bit.
+func checkEntry(root *os.Root, m *Manifest, where string) (fs.FileInfo, error) {
+	exe := m.Executable
+	if err := checkParents(root, m, where); err != nil {
 		return nil, err
 	}
 	info, err := root.Lstat(exe)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, badExecutable(where, exe, "the manifest's executable is missing")
+		return nil, badEntry(where, exe, "the manifest's %s is missing", m.entryWord())
 	case err != nil:
-		return nil, badExecutable(where, exe, "%w", err)
+		return nil, badEntry(where, exe, "%w", err)
 	}
-	return info, checkProgram(info, exe, where)
+	return info, m.checkFile(info, where)
 }
 
-func badExecutable(where, exe, format string, args ...any) error {
+func badEntry(where, exe, format string, args ...any) error {
 	return &Malformed{Where: where, File: exe, Err: fmt.Errorf(format, args...)}
 }
 
-// checkParents applies the rules for directories to those of the executable's path.
-func checkParents(root *os.Root, exe, where string) error {
+// checkParents applies the rules for directories to those of the entry file's path.
+func checkParents(root *os.Root, m *Manifest, where string) error {
+	exe := m.Executable
 	for p := path.Dir(exe); ; p = path.Dir(p) {
 		info, err := root.Lstat(p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return badExecutable(where, exe, "the manifest's executable is missing")
+			return badEntry(where, exe, "the manifest's %s is missing", m.entryWord())
 		case err != nil:
-			return badExecutable(where, exe, "%w", err)
+			return badEntry(where, exe, "%w", err)
 		case !info.IsDir():
-			return badExecutable(where, exe, "%s is not a directory", p)
+			return badEntry(where, exe, "%s is not a directory", p)
 		case hasExecuteBits && info.Mode().Perm()&0o022 != 0:
-			return badExecutable(where, exe, "directory %s is writable by group or world (mode %04o)", p, info.Mode().Perm())
+			return badEntry(where, exe, "directory %s is writable by group or world (mode %04o)", p, info.Mode().Perm())
 		}
 		if p == "." {
 			return nil
@@ -184,20 +136,20 @@ func checkParents(root *os.Root, exe, where string) error {
 	}
 }
 
-// checkProgram applies the rules for the executable itself.
-func checkProgram(info fs.FileInfo, exe, where string) error {
-	mode := info.Mode()
+// checkFile applies the rules for the entry file itself.
+func (m *Manifest) checkFile(info fs.FileInfo, where string) error {
+	mode, exe, word := info.Mode(), m.Executable, m.entryWord()
 	switch {
 	case mode&fs.ModeSymlink != 0:
-		return badExecutable(where, exe, "the executable is a symbolic link")
+		return badEntry(where, exe, "the %s is a symbolic link", word)
 	case !mode.IsRegular():
-		return badExecutable(where, exe, "the executable is not a regular file")
-	case hasExecuteBits && mode.Perm()&0o111 == 0:
-		return badExecutable(where, exe, "the executable has no execute bit (chmod +x)")
+		return badEntry(where, exe, "the %s is not a regular file", word)
+	case hasExecuteBits && mode.Perm()&0o111 == 0 && m.program() != "":
+		return badEntry(where, exe, "the %s has no execute bit (chmod +x)", word)
 	case hasExecuteBits && mode.Perm()&0o022 != 0:
-		return badExecutable(where, exe, "the executable is writable by group or world (mode %04o)", mode.Perm())
+		return badEntry(where, exe, "the %s is writable by group or world (mode %04o)", word, mode.Perm())
 	case info.Size() > manifest.MaxExecutableBytes:
-		return badExecutable(where, exe, "the executable has %d bytes, at most %d", info.Size(), manifest.MaxExecutableBytes)
+		return badEntry(where, exe, "the %s has %d bytes, at most %d", word, info.Size(), manifest.MaxExecutableBytes)
 	}
 	return nil
 }

@@ -92,6 +92,9 @@ func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*I
 	if err := o.Expect.check(c, source); err != nil {
 		return nil, err
 	}
+	if err := h.runnable(&c.Manifest, source); err != nil {
+		return nil, err
+	}
 	rec := h.newRecord(c, s, o)
 	if err := h.checkDenied(subjectOf(rec)); err != nil {
 		return nil, err
@@ -161,7 +164,7 @@ func recordOf(c *Contents, source string, at time.Time) state.Install {
 		Package: c.Package, Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint,
 		ID: c.Manifest.ID, Version: c.Manifest.Version, Name: c.Manifest.Name,
 		Source: source, InstalledAt: at, Files: len(c.Files), Bytes: c.Bytes,
-		Executable: c.Manifest.Executable, Platform: c.Head.Platform, ManifestJSON: c.ManifestBytes,
+		Executable: c.Manifest.program(), Platform: c.Head.Platform, ManifestJSON: c.ManifestBytes,
 	}
 }
 

@@ -69,7 +69,7 @@ func (h *Home) keepForReview(ctx context.Context, c *Contents, where string) (di
 	case h.brief:
 		return "", nil
 	}
-	sum, err := h.packIntoStore(ctx, c.subject(), c.Manifest.Executable, where)
+	sum, err := h.packIntoStore(ctx, c.subject(), c.Manifest.program(), where)
 	if isFault(err) || errors.As(err, new(*Integrity)) || isReadOnly(err) {
 		h.on.note("no archive of %s is kept, so that a later review cannot list changed files: %v",
 			label(c.Manifest.ID, c.Manifest.Version), err)

@@ -269,11 +269,11 @@ func (e *RemoteSource) Error() string {
 	return fmt.Sprintf("source %s is remote; only directories and archives of this machine are read", e.Source)
 }
 
-// WrongPlatform says that an executable is made for another platform.
+// WrongPlatform says that a package is made for other platforms.
 type WrongPlatform struct{ Where, Want, Found string }
 
 func (e *WrongPlatform) Error() string {
-	return fmt.Sprintf("%s is a program for %s, not for %s", e.Where, e.Found, e.Want)
+	return fmt.Sprintf("%s is made for %s, not for %s", e.Where, e.Found, e.Want)
 }
 
 // platformsFor returns the platforms to lock: the project's, else this machine's, and

@@ -76,7 +76,7 @@ func (h *Home) Pack(ctx context.Context, dir string, o PackOptions) (*PackResult
 	}
 	defer os.Remove(tmp.Name())
 	tmp.Close()
-	sum, packed, err := packTo(ctx, tree, tmp.Name(), format, c.Manifest.Executable)
+	sum, packed, err := packTo(ctx, tree, tmp.Name(), format, c.Manifest.program())
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func PackName(dir string) (name string, inside bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
-	head, err := readHead(root, m.Executable)
+	head, err := m.head(root)
 	if err != nil {
 		return "", false, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/archive"
@@ -64,7 +63,11 @@ func (h *Home) rehash(ctx context.Context, d *Decision) (_ *Approval, err error)
 	if err != nil {
 		return nil, err
 	}
-	exe := path.Clean(m.Executable)
+	if err := h.runnable(&m, m.ID+" "+m.Version); err != nil {
+		return nil, err
+	}
+	m.place(root)
+	exe := m.Executable
 	tree, kept, err := archive.HashDirOpen(ctx, root, exe)
 	if err != nil {
 		return nil, unreadable(sel.path, err)
@@ -76,7 +79,7 @@ func (h *Home) rehash(ctx context.Context, d *Decision) (_ *Approval, err error)
 		}
 	}()
 	if tree.NoModes {
-		tree.MarkExecutable(exe)
+		tree.MarkExecutable(m.program())
 	}
 	found, err := tree.Package()
 	if err != nil {
@@ -88,7 +91,7 @@ func (h *Home) rehash(ctx context.Context, d *Decision) (_ *Approval, err error)
 	if err := <-sealed; err != nil {
 		return nil, unreadable(sel.path, err)
 	}
-	if err := checkOpened(root, f, exe, sel.path); err != nil {
+	if err := checkOpened(root, f, &m, sel.path); err != nil {
 		return nil, err
 	}
 	if !<-mirrored {
@@ -157,19 +160,19 @@ func (h *Home) judgeMirror(ctx context.Context, sel *selection) error {
 	return &Integrity{What: "package digest", Expected: sel.recorded, Found: found, Where: h.pluginPath(sel.dirName)}
 }
 
-// checkOpened applies the rules of executables to the file that was hashed.
-func checkOpened(root *os.Root, f *os.File, exe, where string) error {
+// checkOpened applies the rules of entry files to the file that was hashed.
+func checkOpened(root *os.Root, f *os.File, m *Manifest, where string) error {
 	if f == nil {
-		return badExecutable(where, exe, "the manifest's executable is missing")
+		return badEntry(where, m.Executable, "the manifest's %s is missing", m.entryWord())
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return badExecutable(where, exe, "%w", err)
+		return badEntry(where, m.Executable, "%w", err)
 	}
-	if err := checkProgram(info, exe, where); err != nil {
+	if err := m.checkFile(info, where); err != nil {
 		return err
 	}
-	return checkParents(root, exe, where)
+	return checkParents(root, m, where)
 }
 
 func hashedAs(tree *archive.Tree, name string, content []byte) bool {

@@ -374,7 +374,7 @@ func (r *relock) grants(ctx context.Context, e *lockfile.Plugin, wanted project.
 			if wanted.Scopes != nil {
 				file = r.project.ConfigPath()
 			}
-			return grantsTooMuch(file, manifest.Manifest{ID: e.ID, RequestedScopes: requested}, s)
+			return grantsTooMuch(file, Manifest{Manifest: manifest.Manifest{ID: e.ID, RequestedScopes: requested}}, s)
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ const Boundary = "A trusted plugin runs as you. It can read and change everythin
 
 // A Review is everything that can be known about a package without executing it.
 type Review struct {
-	Manifest       manifest.Manifest
+	Manifest       Manifest
 	ManifestDigest digest.Digest
 	Package        digest.Digest
 	Fingerprint    digest.Digest
@@ -179,7 +179,7 @@ func newReview(c *Contents, where string) *Review {
 	r := &Review{Manifest: c.Manifest, ManifestDigest: c.ManifestDigest, Package: c.Package, Fingerprint: c.Fingerprint,
 		Where: where, Files: len(c.Files), Bytes: c.Bytes, FingerprintSuffices: len(c.Files) == 2,
 		Signature: "none: this package is reviewed by digest"}
-	exe := path.Clean(c.Manifest.Executable)
+	exe := c.Manifest.Executable
 	for _, f := range c.Files {
 		base := strings.ToLower(path.Base(f.Path))
 		switch {
@@ -193,6 +193,12 @@ func newReview(c *Contents, where string) *Review {
 		}
 	}
 	switch head := c.Head; {
+	case c.Manifest.EntryKind() == EntryPython:
+		py := c.Manifest.Session.EntryPoints.Python
+		r.ExecutableKind = "Python module " + py.Module + ", of which " + py.Callable + " is called; started by python3, " + py.Version + " or newer"
+	case c.Manifest.EntryKind() == EntryDotNet:
+		net := c.Manifest.Session.EntryPoints.DotNet
+		r.ExecutableKind = ".NET assembly with the type " + net.Type + ", started by dotnet for " + net.TargetFramework
 	case head.Interpreter != "":
 		r.ExecutableKind = "script, started by " + head.Interpreter
 	case head.Platform != "":
@@ -264,8 +270,12 @@ func (h *Home) compare(ctx context.Context, last trustedVersion, c *Contents) (*
 	if err != nil {
 		return nil, err
 	}
-	ch.Members = memberChanges(before, c.Manifest)
-	ch.ExecutableMoved = before.Executable != c.Manifest.Executable
+	now, err := ParseManifest(c.ManifestBytes) // as before: entry files are not looked for
+	if err != nil {
+		return nil, err
+	}
+	ch.Members = memberChanges(before, now)
+	ch.ExecutableMoved = before.Executable != now.Executable
 	ch.ScopesAdded = without(c.Manifest.RequestedScopes, before.RequestedScopes)
 	ch.ScopesDropped = without(before.RequestedScopes, c.Manifest.RequestedScopes)
 	files, why, err := h.filesOf(ctx, *last.install)
@@ -284,7 +294,7 @@ func without(a, b []manifest.Scope) []manifest.Scope {
 	return slices.DeleteFunc(slices.Clone(a), func(s manifest.Scope) bool { return slices.Contains(b, s) })
 }
 
-func memberChanges(a, b manifest.Manifest) []MemberChange {
+func memberChanges(a, b Manifest) []MemberChange {
 	join := func(n int, at func(int) string) string {
 		parts := make([]string, n)
 		for i := range parts {
@@ -301,6 +311,14 @@ func memberChanges(a, b manifest.Manifest) []MemberChange {
 			list = append(list, MemberChange{member, before, now})
 		}
 	}
+	if a.Session != nil && b.Session != nil {
+		before, now := sessionMembers(a.Session), sessionMembers(b.Session)
+		for i, m := range before {
+			add(m.name, m.value, now[i].value)
+		}
+		return list
+	}
+	add("protocol", a.ProtocolVersion, b.ProtocolVersion)
 	add("name", a.Name, b.Name)
 	add("version", a.Version, b.Version)
 	add("executable", a.Executable, b.Executable)

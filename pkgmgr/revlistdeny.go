@@ -66,6 +66,9 @@ func (l *openList) named(s subject, signers []verify.Signer) ([]Listed, error) {
 	if s.ID != "" {
 		keys = append(keys, revlist.VersionKey(s.ID))
 	}
+	if s.Publisher != "" && s.Manifest != "" {
+		keys = append(keys, revlist.PublisherKey(s.Publisher, s.ID, s.Manifest))
+	}
 	for _, one := range signers {
 		keys = append(keys, revlist.SignerKey(one))
 	}

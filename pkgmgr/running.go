@@ -32,11 +32,12 @@ type callMarker struct {
 	Manifest    digest.Digest `json:"manifest"`
 	Fingerprint digest.Digest `json:"fingerprint"`
 	Operation   bool          `json:"operation"`
+	Publisher   string        `json:"publisher,omitempty"`
 }
 
 func (m callMarker) subject() subject {
 	return subject{ID: m.PluginID, Version: m.Version, Package: m.Package, Archive: m.Archive,
-		Manifest: m.Manifest, Fingerprint: m.Fingerprint}
+		Manifest: m.Manifest, Fingerprint: m.Fingerprint, Publisher: m.Publisher}
 }
 
 // StopReason is why a call is asked to stop.

@@ -31,10 +31,10 @@ type selection struct {
 	path     string        // the tree that is read and run
 	recorded digest.Digest // what was installed or last trusted there; "" for neither
 	install  *state.Install
-	manifest *manifest.Manifest // of install, once it was parsed
-	wanted   bool               // one package is meant, by version, by digest or by the lock
-	foreign  bool               // the package that is meant has another id
-	stated   subject            // by the manifest of a package that was put there by hand
+	manifest *Manifest // of install, once it was parsed
+	wanted   bool      // one package is meant, by version, by digest or by the lock
+	foreign  bool      // the package that is meant has another id
+	stated   subject   // by the manifest of a package that was put there by hand
 	standing state.Standing
 	lock     *Lock
 	locked   *lockfile.Plugin // the lock's entry; nil outside a project with a lock
@@ -294,11 +294,11 @@ func (sel *selection) blockDetail() string {
 // recordedManifest returns the manifest as it was when the package was recorded, and
 // its bytes. It serves decisions that precede the rehash, which binds it to the
 // files.
-func (sel *selection) recordedManifest(h *Home) (manifest.Manifest, []byte, error) {
+func (sel *selection) recordedManifest(h *Home) (Manifest, []byte, error) {
 	if sel.install == nil {
 		root, err := openTree(sel.path)
 		if err != nil {
-			return manifest.Manifest{}, nil, err
+			return Manifest{}, nil, err
 		}
 		defer root.Close()
 		return readManifest(root, sel.path)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	pathpkg "path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -103,7 +102,7 @@ func hashFiles(ctx context.Context, path string, hash func(context.Context, *os.
 		if err != nil {
 			return "", nil, err
 		}
-		tree.MarkExecutable(pathpkg.Clean(m.Executable))
+		tree.MarkExecutable(m.program())
 	}
 	found, err := tree.Package()
 	return found, tree.Files, err
@@ -142,7 +141,7 @@ func checkModes(path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = checkExecutable(root, pathpkg.Clean(m.Executable), path)
+	_, err = checkEntry(root, &m, path)
 	return err
 }
 

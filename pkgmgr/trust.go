@@ -203,7 +203,7 @@ func (h *Home) recordTrust(tx *state.Tx, sel *selection, c *Contents, where stri
 
 func (c *Contents) subject() subject {
 	return subject{ID: c.Manifest.ID, Version: c.Manifest.Version, Package: c.Package,
-		Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint}
+		Manifest: c.ManifestDigest, Fingerprint: c.Fingerprint, Publisher: c.Manifest.publisher()}
 }
 
 // matches compares what a person read in a review with what stands there.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
 )
 
 // Records that are read on the way to a call, and those that there are many of, are
@@ -157,7 +158,7 @@ func isTexts(list ...string) bool {
 
 func isScopes(list []manifest.Scope) bool {
 	for _, s := range list {
-		if !slices.Contains(manifest.Scopes, s) {
+		if !slices.Contains(manifest.Scopes, s) && !slices.Contains(sessionmanifest.Scopes, sessionmanifest.Scope(s)) {
 			return false
 		}
 	}
