@@ -20,18 +20,30 @@ type checkData struct {
 	Files       int           `json:"files" doc:"The number of files that belong to the package."`
 	Bytes       int64         `json:"bytes" doc:"Their size together."`
 	Next        string        `json:"next" doc:"The next command to type."`
+	Written     []string      `json:"written" doc:"The members of plugin.json into which digests were written, as JSON Pointers."`
 }
 
 func checkCommand(in *invocation) *cli.Command {
+	var write bool
 	return &cli.Command{
 		ArgsUsage: "DIR|ARCHIVE",
 		Description: "Says what install would reject, before anyone installs it, and what would surprise you later. Nothing is installed or " +
-			"executed.",
-		UsageText: "switchyard check .\nswitchyard check dist/repo-facts-1.0.0.tar.zst",
+			"executed.\n\n" +
+			"--write-digests first writes the digests that a session package's manifest states: those of its schemas, and its own.",
+		UsageText: "switchyard check .\nswitchyard check . --write-digests\nswitchyard check dist/repo-facts-1.0.0.tar.zst",
+		Flags: flags{
+			&cli.BoolFlag{Name: "write-digests", Destination: &write, Usage: "write the digests of its schemas and its own into plugin.json"},
+		},
 		Action: func(c *cli.Context) error {
 			h, source, err := in.homeAndArgument(c)
 			if err != nil {
 				return err
+			}
+			written := []string{}
+			if write {
+				if written, err = pkgmgr.WriteDigests(source); err != nil {
+					return err
+				}
 			}
 			r, err := h.Check(in.context(), source)
 			if err != nil {
@@ -40,9 +52,12 @@ func checkCommand(in *invocation) *cli.Command {
 			for _, w := range r.Warnings {
 				in.warn("%s", w)
 			}
-			data := checkData{r.Manifest.ID, r.Manifest.Version, r.Package, r.Fingerprint, r.ExecutableKind, r.Files, r.Bytes, in.afterCheck(source)}
+			data := checkData{r.Manifest.ID, r.Manifest.Version, r.Package, r.Fingerprint, r.ExecutableKind, r.Files, r.Bytes, in.afterCheck(source), written}
 			in.report(data, func(p *page) {
 				p.line("%s %s can be installed.", p.style.Mark(render.Strong, data.ID), data.Version)
+				for _, at := range data.Written {
+					p.field("wrote", "%s", at)
+				}
 				p.field("package", "%s", data.Package)
 				p.field("fingerprint", "%s", data.Fingerprint.Hex())
 				p.field("executable", "%s, %s", r.Manifest.Executable, data.Executable)

@@ -168,6 +168,9 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 		f.details = unsafeDetails{refusal.Archive, refusal.Entry, string(refusal.Rule), refusal.Detail, f.block.causes}
 	case errors.As(err, &malformed):
 		f.exit, f.code, f.hint = exitIntegrity, "package.malformed", in.refusedHint(malformed.Where, malformed.File)
+		if errors.As(err, new(*pkgmgr.StatedDigest)) && in.commandName() == "check" {
+			f.hint = in.next("check", malformed.Where, "--write-digests")
+		}
 		d := in.newMalformedDetails(malformed)
 		f.details, f.block = d, in.malformedBlock(malformed, d)
 	case errors.As(err, &inside):

@@ -52,9 +52,15 @@ func (h *Home) Check(ctx context.Context, source string) (*Checked, error) {
 	if r.Denial != nil {
 		out.Warnings = append(out.Warnings, "revoked here ("+r.Denial.Subject()+"): "+r.Denial.Reason)
 	}
-	if writesBytecode(r.ExecutableKind) && r.Files > 2 {
+	if r.Manifest.program() != "" && writesBytecode(r.ExecutableKind) && r.Files > 2 {
 		out.Warnings = append(out.Warnings, "a Python program that imports files beside it writes __pycache__ into its "+
 			"package and so changes it; start it with \"python3 -B\" or set sys.dont_write_bytecode before the import")
+	}
+	for _, s := range r.Manifest.Unoffered() {
+		out.Warnings = append(out.Warnings, "this host does not offer the scope "+string(s)+": nobody can grant it")
+	}
+	if err := h.runnable(&r.Manifest, r.Manifest.ID+" "+r.Manifest.Version); err != nil {
+		out.Warnings = append(out.Warnings, "it cannot be installed on this machine: "+err.Error())
 	}
 	if len(r.LicenceFiles) == 0 {
 		out.Warnings = append(out.Warnings, "no licence file")

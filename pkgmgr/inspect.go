@@ -68,6 +68,9 @@ func readContents(root *os.Root, tree *archive.Tree, where string) (*Contents, e
 	if c.ManifestDigest, err = m.digestOf(raw); err != nil {
 		return nil, &Malformed{Where: where, File: manifest.FileName, Err: err}
 	}
+	if err := checkSchemas(root, tree, &m, where); err != nil {
+		return nil, err
+	}
 	if c.Package, err = tree.Package(); err != nil {
 		return nil, err
 	}

@@ -134,6 +134,16 @@ func parseSession(raw []byte) (Manifest, error) {
 	return m, nil
 }
 
+// StatedDigest says that a session manifest states another digest than there is.
+type StatedDigest struct {
+	Where         string // the member, and the schema's file
+	Stated, Found digest.Digest
+}
+
+func (e *StatedDigest) Error() string {
+	return fmt.Sprintf("%s is %s, and the digest is %s", e.Where, e.Stated, e.Found)
+}
+
 // publisher is who a session manifest says made the package, "" for the call protocol.
 func (m *Manifest) publisher() string {
 	if m.Session == nil {
@@ -165,7 +175,7 @@ func (m *Manifest) digestOf(raw []byte) (digest.Digest, error) {
 	}
 	stated, err := digest.Parse(m.Session.Provenance.ManifestDigest)
 	if err == nil && stated != d {
-		err = fmt.Errorf("provenance.manifestDigest is %s, and the manifest's digest is %s", stated, d)
+		err = &StatedDigest{Where: "provenance.manifestDigest", Stated: stated, Found: d}
 	}
 	return d, err
 }
