@@ -10,7 +10,9 @@ import (
 type actionsData struct {
 	Plugin  string       `json:"plugin" doc:"The plugin's id."`
 	Version string       `json:"version" doc:"The package's version."`
-	Actions []actionData `json:"actions" doc:"What inspect offered."`
+	Actions []actionData `json:"actions" doc:"What inspect offered; empty for a session package."`
+
+	Operations []operationInfo `json:"operations" doc:"The operations of a session package; empty for the call protocol."`
 }
 
 type actionData struct {
@@ -25,7 +27,7 @@ func actionsCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		ArgsUsage: "NAME",
 		Description: "Asks a plugin which actions it offers on a project. It is an inspect call: the same checks come first, and the same grants are " +
-			"needed.",
+			"needed.\n\nOf a session package it lists the operations that the manifest declares, and starts nothing.",
 		UsageText: "switchyard actions repo-facts --project .",
 		Flags: flags{
 			&cli.StringFlag{Name: "project", Destination: &o.project, Usage: "ask about the project in `DIR` (default: the working directory)"},
@@ -34,6 +36,13 @@ func actionsCommand(in *invocation) *cli.Command {
 		Action: func(c *cli.Context) error {
 			ref, err := in.oneRef(c)
 			if err != nil {
+				return err
+			}
+			if m, ok, err := in.sessionManifest(ref); ok || err != nil {
+				if err == nil {
+					data := actionsData{Plugin: m.ID, Version: m.Version, Operations: newOperations(m.Session)}
+					in.show(data, func(p *page) { p.operations(data.Operations) })
+				}
 				return err
 			}
 			req, err := in.callRequest([]string{string(pkgmgr.MethodInspect)}, o)
@@ -71,4 +80,16 @@ func actionsCommand(in *invocation) *cli.Command {
 			return nil
 		},
 	}
+}
+
+// sessionManifest returns the manifest of the package that ref selects, and whether it
+// is a session package. Of one whose manifest cannot be found it says no: the call will
+// say why.
+func (in *invocation) sessionManifest(ref pkgmgr.Ref) (m pkgmgr.Manifest, ok bool, err error) {
+	h, lock, err := in.site()
+	if err != nil {
+		return m, false, err
+	}
+	m, err = h.ManifestOf(in.context(), ref, lock)
+	return m, err == nil && m.Session != nil, nil
 }

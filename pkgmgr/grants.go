@@ -45,3 +45,14 @@ func (h *Home) GrantsOf(ctx context.Context, ref Ref, lock *Lock) (*Grants, erro
 	}
 	return g, nil
 }
+
+// ManifestOf returns the manifest that was recorded of the package that ref selects:
+// what its files say by now is a review's to find out.
+func (h *Home) ManifestOf(ctx context.Context, ref Ref, lock *Lock) (Manifest, error) {
+	sel, err := h.selectPackage(ctx, ref, lock, lockGuides, "")
+	if err != nil {
+		return Manifest{}, err
+	}
+	m, _, err := sel.recordedManifest(h)
+	return m, err
+}
