@@ -56,22 +56,51 @@ func versionRanges(text string) (func(string) bool, error) {
 	return r.Covers, nil
 }
 
-// signerKey reads a signer that is a key: its id, or the file of its public half,
+// identityIssuer stands between an identity and who vouches for it.
+const identityIssuer = ",issuer="
+
+// signers reads the signers that the values of a flag name, and returns the text of the
+// public keys that were given as files.
+func (in *invocation) signers(flag string, values []string) (signers []verify.Signer, keys []string, err error) {
+	for _, value := range values {
+		signer, key, err := in.signer(flag, value)
+		if err != nil {
+			return nil, nil, err
+		}
+		signers = append(signers, signer)
+		if key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return signers, keys, nil
+}
+
+// signer reads a signer: IDENTITY,issuer=URL, a key's id, or the file of a public key,
 // whose text is returned as well.
-func (in *invocation) signerKey(flag, value string) (verify.Signer, string, error) {
+func (in *invocation) signer(flag, value string) (signer verify.Signer, key string, err error) {
+	if i := strings.LastIndex(value, identityIssuer); i >= 0 {
+		signer = verify.Signer{Identity: value[:i], Issuer: value[i+len(identityIssuer):]}
+		if signer.Identity == "" || signer.Issuer == "" {
+			return signer, "", in.usage("--%s: an identity is IDENTITY%sURL, not %q", flag, identityIssuer, value)
+		}
+		return signer, "", nil
+	}
 	if strings.HasPrefix(value, "sha256:") {
 		if !digest.IsCanonical(value) {
-			return verify.Signer{}, "", in.usage("--%s: %q is no key id", flag, value)
+			return signer, "", in.usage("--%s: %q is no key id", flag, value)
 		}
 		return verify.Signer{Key: value}, "", nil
 	}
 	text, err := readUpTo(value, maxKeyFile)
+	if errors.Is(err, os.ErrNotExist) {
+		err = &pkgmgr.NotFound{Kind: "file", Name: value}
+	}
 	if err != nil {
-		return verify.Signer{}, "", fmt.Errorf("--%s: %w", flag, err)
+		return signer, "", fmt.Errorf("--%s: %w", flag, err)
 	}
 	id, err := verify.KeyID(string(text))
 	if err != nil {
-		return verify.Signer{}, "", in.usage("--%s: %s %v", flag, value, err)
+		return signer, "", in.usage("--%s: %s %v", flag, value, err)
 	}
 	return verify.Signer{Key: id}, string(text), nil
 }
@@ -119,12 +148,18 @@ type listRefusedDetails struct {
 	Causes []string      `json:"causes,omitzero"`
 }
 
+type rootFaultDetails struct {
+	File   string `json:"file"`
+	Reason string `json:"reason"`
+}
+
 // classifyLists knows what can be wrong with revocation lists.
 func (in *invocation) classifyLists(err error, f *failure) bool {
 	var (
 		refused *pkgmgr.ListRefused
 		damaged *pkgmgr.ListsDamaged
 		stale   *pkgmgr.ListsNotFresh
+		root    *pkgmgr.RootFault
 		fault   *revlist.Error
 	)
 	switch {
@@ -145,6 +180,16 @@ func (in *invocation) classifyLists(err error, f *failure) bool {
 		f.exit, f.code, f.hint = exitIntegrity, "list.damaged", in.next("revocations", "update", "SOURCE")
 	case errors.As(err, &stale):
 		f.exit, f.code, f.hint = exitEvidence, "policy.list_stale", in.next("revocations", "list")
+	case errors.As(err, &root):
+		f.exit, f.code, f.details = exitEvidence, root.Code, rootFaultDetails{root.Path, root.Reason}
+		switch root.Code {
+		case pkgmgr.CodeRootSigners:
+			f.hint = in.next("revocations", "sign", root.Path, "--key", "FILE")
+		case pkgmgr.ListCode(revlist.RootExpired):
+			f.hint = in.again("--root-validity", "8760h")
+		default:
+			f.hint = in.next("help", "revocations", "rotate")
+		}
 	case errors.As(err, &fault):
 		f.exit, f.code = exitIntegrity, pkgmgr.ListCode(fault.Code)
 		f.details = listRefusedDetails{Fault: fault.Code, Reason: fault.Error()}

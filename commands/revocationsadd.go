@@ -7,7 +7,6 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
-	"github.com/switchyard-plugins/switchyard/verify"
 	"github.com/switchyard-plugins/switchyard/verify/revlist"
 )
 
@@ -40,8 +39,8 @@ func revocationsAddCommand(in *invocation) *cli.Command {
 			&cli.StringFlag{Name: "package", Destination: &pkg, Usage: "deny the package with this `DIGEST`"},
 			&cli.StringFlag{Name: "manifest", Destination: &manifest, Usage: "deny every package with the manifest of this `DIGEST`"},
 			&cli.StringFlag{Name: "version", Destination: &version, Usage: "deny versions of a plugin: `ID@RANGE`"},
-			&cli.StringFlag{Name: "signer", Destination: &signer, Usage: "deny what `KEY` signed: a public key's file or id; with --signer-issuer an identity"},
-			&cli.StringFlag{Name: "signer-issuer", Destination: &signerIssuer, Usage: "`URL` of who vouches for the signer's identity"},
+			&cli.StringFlag{Name: "signer", Destination: &signer, Usage: "deny what `SIGNER` signed: a public key's file or id, or IDENTITY,issuer=URL"},
+			&cli.StringFlag{Name: "signer-issuer", Destination: &signerIssuer, Usage: "`URL` of who vouches for --signer, which is an identity then"},
 			&cli.StringFlag{Name: "reason", Destination: &reason, Usage: "`REASON`: compromised, malicious, superseded, vulnerable or withdrawn"},
 			&cli.StringFlag{Name: "action", Value: string(revlist.Block), Destination: &action, Usage: "`ACTION`: block refuses, warn says so each time"},
 			&cli.StringFlag{Name: "text", Destination: &e.Text, Usage: "one line for people (`TEXT`)"},
@@ -75,10 +74,11 @@ func revocationsAddCommand(in *invocation) *cli.Command {
 					return nil
 				}},
 				{signer, func(text string) (err error) {
-					e.Kind, e.Signer = revlist.Signer, verify.Signer{Identity: text, Issuer: signerIssuer}
-					if signerIssuer == "" {
-						e.Signer, _, err = in.signerKey("signer", text)
+					if signerIssuer != "" {
+						text += identityIssuer + signerIssuer
 					}
+					e.Kind = revlist.Signer
+					e.Signer, _, err = in.signer("signer", text)
 					return err
 				}},
 			} {

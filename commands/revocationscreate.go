@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -34,16 +35,19 @@ func revocationsCreateCommand(in *invocation) *cli.Command {
 	)
 	return &cli.Command{
 		Description: "Begins the revocation lists of an issuer: writes a root document, which says who may sign lists and who may sign the next root, " +
-			"and an empty list, with the public keys beside them. Nobody has both roles, so that a stolen list key can be locked out. A KEY is the file " +
-			"of a public key, or its id. Both files are then signed with revocations sign; existing files are never overwritten.",
+			"and an empty list, with the public keys beside them. Nobody has both roles, so that a stolen list key can be locked out. A SIGNER is the " +
+			"file of a public key, the id of one, or IDENTITY,issuer=URL: the name in a certificate and who vouches for it. Both files are then signed with revocations sign; existing files are never overwritten.",
 		UsageText: "switchyard revocations create --issuer security.example.com \\\n" +
-			"    --root-signer root.pub --list-signer list.pub -o lists",
+			"    --root-signer root.pub --list-signer list.pub -o lists\n" +
+			"switchyard revocations create --issuer security.example.com -o lists \\\n" +
+			"    --root-signer root.pub \\\n" +
+			"    --list-signer 'me@example.com,issuer=https://accounts.example.com'",
 		Flags: flags{
 			&cli.StringFlag{Name: "issuer", Destination: &issuer, Usage: "`ID`: lower-case letters, digits, dots and hyphens"},
-			&cli.StringSliceFlag{Name: "root-signer", Destination: &rootSigners, Usage: "`KEY` that signs roots; may be repeated"},
-			&cli.StringSliceFlag{Name: "list-signer", Destination: &signers, Usage: "`KEY` that signs lists; may be repeated"},
-			&cli.IntFlag{Name: "root-threshold", Value: 1, Destination: &rootThreshold, Usage: "`N` different keys must sign a root"},
-			&cli.IntFlag{Name: "threshold", Value: 1, Destination: &signing, Usage: "`N` different keys must sign a list"},
+			&cli.StringSliceFlag{Name: "root-signer", Destination: &rootSigners, Usage: "`SIGNER` of roots; may be repeated"},
+			&cli.StringSliceFlag{Name: "list-signer", Destination: &signers, Usage: "`SIGNER` of lists; may be repeated"},
+			&cli.IntFlag{Name: "root-threshold", Value: 1, Destination: &rootThreshold, Usage: "`N` different signers must sign a root"},
+			&cli.IntFlag{Name: "threshold", Value: 1, Destination: &signing, Usage: "`N` different signers must sign a list"},
 			&cli.DurationFlag{Name: "validity", Value: listValidity, Destination: &validity, Usage: "a newer list will be there after `TIME` at the latest"},
 			&cli.DurationFlag{Name: "root-validity", Value: rootValidity, Destination: &rootFor, Usage: "a newer root will be there after `TIME` at the latest"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &out, Usage: "write into `DIR`"},
@@ -62,28 +66,19 @@ func revocationsCreateCommand(in *invocation) *cli.Command {
 			}
 			now := in.env.Now().UTC().Truncate(time.Second)
 			root := &revlist.Root{Issuer: issuer, Version: 1, ListThreshold: signing, RootThreshold: rootThreshold, ExpiresAt: now.Add(rootFor).Truncate(time.Second)}
-			keys := map[string]string{}
-			for _, role := range []struct {
-				flag   string
-				values []string
-				to     *[]verify.Signer
-			}{{"root-signer", rootSigners.Value(), &root.RootSigners}, {"list-signer", signers.Value(), &root.ListSigners}} {
-				for _, value := range role.values {
-					signer, text, err := in.signerKey(role.flag, value)
-					if err != nil {
-						return err
-					}
-					*role.to = append(*role.to, signer)
-					if text != "" {
-						keys[signer.Key] = text
-					}
-				}
+			var keys, more []string
+			var err error
+			if root.RootSigners, keys, err = in.signers("root-signer", rootSigners.Value()); err != nil {
+				return err
+			}
+			if root.ListSigners, more, err = in.signers("list-signer", signers.Value()); err != nil {
+				return err
 			}
 			list, err := revlist.New(issuer, now, validity)
 			if err != nil {
 				return err
 			}
-			data, err := createLists(out, root, list, keys)
+			data, err := createLists(out, root, list, slices.Concat(keys, more))
 			if err != nil {
 				return err
 			}
@@ -101,7 +96,7 @@ func revocationsCreateCommand(in *invocation) *cli.Command {
 }
 
 // createLists writes root, list and public keys into a directory.
-func createLists(dir string, root *revlist.Root, list *revlist.List, keys map[string]string) (*revocationsCreateData, error) {
+func createLists(dir string, root *revlist.Root, list *revlist.List, keys []string) (*revocationsCreateData, error) {
 	var rootText, listText bytes.Buffer
 	if err := errors.Join(revlist.WriteRoot(&rootText, root), revlist.Write(&listText, list, versionRanges)); err != nil {
 		return nil, err
@@ -120,9 +115,12 @@ func createLists(dir string, root *revlist.Root, list *revlist.List, keys map[st
 	if err := create(data.List, 0o644, listText.String()); err != nil {
 		return nil, err
 	}
-	for id, text := range keys {
-		name := filepath.Join(dir, digest.Digest(id).Hex()[:16]+".pub")
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+	for _, text := range keys {
+		id, err := verify.KeyID(text)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, pkgmgr.KeyFile(id)), []byte(text), 0o644); err != nil {
 			return nil, err
 		}
 	}

@@ -65,6 +65,7 @@ func table() []entry {
 		{"revocations create", groupDecide, "begin an issuer's revocation lists", revocationsCreateCommand, revocationsCreateData{}},
 		{"revocations add", groupDecide, "add an entry to a revocation list", revocationsAddCommand, revocationsAddData{}},
 		{"revocations sign", groupDecide, "sign a revocation list or its root", revocationsSignCommand, revocationsSignData{}},
+		{"revocations rotate", groupDecide, "write the next root of an issuer's revocation lists", revocationsRotateCommand, revocationsRotateData{}},
 		{"policy explain", groupDecide, "say rule by rule how a package stands under your policy", policyExplainCommand, explainData{}},
 		{"project trust", groupDecide, "let plugins be called on a project", projectTrustCommand, projectTrustData{}},
 		{"project untrust", groupDecide, "take that back", projectUntrustCommand, projectUntrustData{}},

@@ -29,7 +29,7 @@ func KeyFile(id string) string { return digest.Digest(id).Hex()[:16] + ".pub" }
 // A RootFault says why no root can follow the one in a directory.
 type RootFault struct {
 	Path   string
-	Code   string // CodeRootSigners, or that of revlist.RootVersion
+	Code   string // CodeRootSigners, or that of revlist.RootVersion or revlist.RootExpired
 	Reason string
 	Err    error // may be nil
 }
@@ -70,6 +70,9 @@ func (h *Home) RotateRoot(ctx context.Context, dir string, change revlist.RootCh
 	next, err := base.Next(change)
 	if err != nil {
 		return nil, err
+	}
+	if err := next.Current(h.now()); err != nil {
+		return nil, &RootFault{base.path, ListCode(revlist.RootExpired), "is followed by none that is valid: " + err.Error(), err}
 	}
 	var text bytes.Buffer
 	if err := revlist.WriteRoot(&text, next); err != nil {

@@ -147,6 +147,15 @@ func TestRotateRootRefuses(t *testing.T) {
 	f.publish([]string{"root"}, []string{"list"})
 	_, err = f.rotate(revlist.RootChange{})
 	as[*revlist.Error](t, err)
+	f.now = f.root.ExpiresAt
+	_, err = f.rotate(addList("list2"))
+	if fault := as[*RootFault](t, err); fault.Code != "root.expired" {
+		t.Error(err)
+	}
+	renewed := addList("list2")
+	renewed.ExpiresAt = f.now.Add(time.Hour)
+	_, err = f.rotate(renewed) // an expired root may still be followed by another
+	must(t, err)
 	must(t, os.WriteFile(filepath.Join(f.dir, RootFile), []byte("{"), 0o644))
 	_, err = f.rotate(addList("list2"))
 	as[*revlist.Error](t, err)
