@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,14 @@ const issuer = "security.example.com"
 
 func keyOfTest(name string) verify.Signer { return verify.Signer{Key: string(digest.Of([]byte(name)))} }
 
+// signerOfTest is who signs as NAME or IDENTITY,ISSUER.
+func signerOfTest(name string) verify.Signer {
+	if identity, issuer, ok := strings.Cut(name, ","); ok {
+		return verify.Signer{Identity: identity, Issuer: issuer}
+	}
+	return keyOfTest(name)
+}
+
 // aProver takes a bundle "NAME DIGEST" for a signature by NAME over what has that
 // digest.
 type aProver struct{}
@@ -33,7 +42,7 @@ func (aProver) Bundle(_ context.Context, r verify.BundleRequest) (*verify.Facts,
 	if string(over) != string(r.Artifact) {
 		return nil, &verify.Refusal{Code: verify.CodeSignature, Message: "over something else"}
 	}
-	return &verify.Facts{Kind: r.Kind, Artifact: r.Artifact, Bundle: digest.Of(r.Document), Signer: keyOfTest(string(name))}, nil
+	return &verify.Facts{Kind: r.Kind, Artifact: r.Artifact, Bundle: digest.Of(r.Document), Signer: signerOfTest(string(name))}, nil
 }
 
 func (aProver) Close() {}
@@ -248,6 +257,29 @@ func TestThresholdCountsDistinctSigners(t *testing.T) {
 	u, err := f.UpdateLists(f.ctx, f.dir, f.rootDigest())
 	must(t, err)
 	if len(u.Signers) != 2 {
+		t.Errorf("signed by %v", u.Signers)
+	}
+}
+
+// An identity is who its issuer says it is: the same name by another issuer, a longer
+// name and a key do not sign for it.
+func TestListsSignedByIdentities(t *testing.T) {
+	const who = "release@example.com,https://accounts.example.com"
+	f := newFleet(t)
+	f.root.ListSigners, f.root.RootSigners = []verify.Signer{signerOfTest(who)}, []verify.Signer{signerOfTest("root@example.com,https://accounts.example.com")}
+	root := []string{"root@example.com,https://accounts.example.com"}
+	for _, by := range []string{"release@example.com", "release@example.com,https://accounts.example.com.evil.example", "release@example.com,https://evil.example",
+		"xrelease@example.com,https://accounts.example.com", "release@example.com.evil.example,https://accounts.example.com", root[0]} {
+		f.publish(root, []string{by})
+		_, err := f.UpdateLists(f.ctx, f.dir, f.rootDigest())
+		if refused := as[*ListRefused](t, err); refused.Code != CodeListSigners {
+			t.Errorf("%s: %v", by, err)
+		}
+	}
+	f.publish(root, []string{who})
+	u, err := f.UpdateLists(f.ctx, f.dir, f.rootDigest())
+	must(t, err)
+	if !slices.Equal(u.Signers, f.root.ListSigners) {
 		t.Errorf("signed by %v", u.Signers)
 	}
 }
