@@ -348,17 +348,6 @@ func (h *Home) vouched(ctx context.Context, c *Contents, where string, archive d
 	return report.Err()
 }
 
-// provedAgain proves the kept evidence of one archive, by a worker of its own. It is
-// nil where nothing is kept, or nobody proves anything.
-func (h *Home) provedAgain(ctx context.Context, archive digest.Digest) (*Evidence, error) {
-	if h.assure == nil {
-		return nil, nil
-	}
-	p := &proving{home: h}
-	defer p.close()
-	return p.again(ctx, archive)
-}
-
 // locked is what a lock entry records of the evidence of one platform.
 func lockedEvidence(e lockfile.Plugin, at lockfile.Platform) *policy.Locked {
 	l := &policy.Locked{}
