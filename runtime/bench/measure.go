@@ -12,7 +12,10 @@ import (
 type pair struct {
 	name  string
 	limit float64 // the ratio ours/theirs that is promised; 0: none is
-	runs  int
+	// more, if set, is what ours may take longer: the pair is told and judged by the
+	// difference, and not by the ratio.
+	more time.Duration
+	runs int
 	ours  func() error
 	other func() error
 	// before, if set, prepares each run of either and is not measured.
@@ -21,20 +24,26 @@ type pair struct {
 	vs     string
 }
 
-// A row is what a pair came to: medians, and the ratio of the medians.
+// A row is what a pair came to: medians, the ratio of the medians, and the median of
+// the differences run by run.
 type row struct {
 	pair
 	our, their time.Duration
 	ratio      float64
 	low, high  float64 // quartiles of the ratio run by run
+	longer     time.Duration
+	least      time.Duration // quartiles of the difference run by run
+	most       time.Duration
 }
 
-func (r row) missed() bool { return r.limit > 0 && r.ratio > r.limit }
+func (r row) missed() bool {
+	return r.limit > 0 && r.ratio > r.limit || r.more > 0 && r.longer >= r.more
+}
 
 // measure runs both ways in turns: ours first in every other round, one round to
 // warm up.
 func measure(p pair) (row, error) {
-	var ours, others []time.Duration
+	var ours, others, longer []time.Duration
 	var ratios []float64
 	for i := range p.runs + 1 {
 		a, b := p.ours, p.other
@@ -56,12 +65,15 @@ func measure(p pair) (row, error) {
 			continue
 		}
 		ours, others, ratios = append(ours, ta), append(others, tb), append(ratios, float64(ta)/float64(tb))
+		longer = append(longer, ta-tb)
 	}
 	slices.Sort(ours)
 	slices.Sort(others)
 	slices.Sort(ratios)
+	slices.Sort(longer)
 	r := row{pair: p, our: ours[len(ours)/2], their: others[len(others)/2],
-		low: ratios[len(ratios)/4], high: ratios[len(ratios)*3/4]}
+		low: ratios[len(ratios)/4], high: ratios[len(ratios)*3/4],
+		longer: longer[len(longer)/2], least: longer[len(longer)/4], most: longer[len(longer)*3/4]}
 	r.ratio = float64(r.our) / float64(r.their)
 	return r, nil
 }
@@ -82,18 +94,28 @@ func print(w io.Writer, rows []row) {
 	fmt.Fprintf(w, "| measured | against | ours | theirs | ratio | quartiles | promised |  |\n")
 	fmt.Fprintf(w, "| --- | --- | ---: | ---: | ---: | --- | ---: | --- |\n")
 	for _, r := range rows {
+		ratio, quartiles := fmt.Sprintf("%.2f", r.ratio), fmt.Sprintf("%.2f–%.2f", r.low, r.high)
 		promised, verdict := "", ""
-		if r.limit > 0 {
+		switch {
+		case r.more > 0:
+			ratio, quartiles = signed(r.longer), signed(r.least)+" to "+signed(r.most)
+			promised, verdict = fmt.Sprintf("< %g ms", float64(r.more)/float64(time.Millisecond)), "ok"
+		case r.limit > 0:
 			promised, verdict = fmt.Sprintf("≤ %.2f", r.limit), "ok"
 		}
 		if r.missed() {
 			verdict = "MISSED"
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %.2f | %.2f–%.2f | %s | %s |\n", r.ourUse, r.vs,
-			milliseconds(r.our), milliseconds(r.their), r.ratio, r.low, r.high, promised, verdict)
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.ourUse, r.vs,
+			milliseconds(r.our), milliseconds(r.their), ratio, quartiles, promised, verdict)
 	}
 }
 
 func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000)
+}
+
+// signed is a difference.
+func signed(d time.Duration) string {
+	return fmt.Sprintf("%+.2f ms", float64(d.Microseconds())/1000)
 }

@@ -25,6 +25,8 @@ func (w *world) pairs(runs int, want func(string) bool) ([]pair, error) {
 	}{
 		{"run", w.run}, {"run-100", w.runAmongMany}, {"call", w.call}, {"go-plugin", w.goPlugin}, {"go-plugin-unchecked", w.goPluginUnchecked},
 		{"list", w.list}, {"install", w.install}, {"verify", w.verify}, {"verify-least", w.verifyLeast},
+		{"worker", w.bareWorker}, {"install-signed", w.installSigned}, {"install-signed-large", w.installSignedLarge}, {"verify-signed", w.verifySigned},
+		{"run-listed", w.runListed},
 	} {
 		if !want(p.name) {
 			continue
@@ -149,22 +151,8 @@ func (w *world) verifyLeast(runs int) (pair, error) {
 
 // install compares with tar, sha256sum and sync of the same archive.
 func (w *world) install(runs int) (pair, error) {
-	pkg, err := w.healthPackage(filepath.Join(w.dir, "packages-install"), "bench-health", 0)
+	archive, err := w.largeArchive("install")
 	if err != nil {
-		return pair{}, err
-	}
-	const files, size = 5000, 20 << 10
-	for i := range files {
-		dir := filepath.Join(pkg, "data", fmt.Sprintf("%02d", i%50))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return pair{}, err
-		}
-		if err := writeText(filepath.Join(dir, fmt.Sprintf("%04d.txt", i)), i, size); err != nil {
-			return pair{}, err
-		}
-	}
-	archive := filepath.Join(w.dir, "install.tar.zst")
-	if err := w.quiet(filepath.Join(w.dir, "data-pack"), "pack", pkg, "-o", archive); err != nil {
 		return pair{}, err
 	}
 	// Every run writes to a fresh place and nothing is removed before the end: file
@@ -182,6 +170,26 @@ func (w *world) install(runs int) (pair, error) {
 			return shell(context.Background(), place("tar"),
 				"tar --zstd -xf ../install.tar.zst && find . -type f -print0 | xargs -0 sha256sum >../sums && sync")()
 		}}, nil
+}
+
+// largeArchive packs 100 MB in 5,000 files as <name>.tar.zst.
+func (w *world) largeArchive(name string) (string, error) {
+	pkg, err := w.healthPackage(filepath.Join(w.dir, "packages-"+name), "bench-health", 0)
+	if err != nil {
+		return "", err
+	}
+	const files, size = 5000, 20 << 10
+	for i := range files {
+		dir := filepath.Join(pkg, "data", fmt.Sprintf("%02d", i%50))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", err
+		}
+		if err := writeText(filepath.Join(dir, fmt.Sprintf("%04d.txt", i)), i, size); err != nil {
+			return "", err
+		}
+	}
+	archive := filepath.Join(w.dir, name+".tar.zst")
+	return archive, w.quiet(filepath.Join(w.dir, "data-pack"), "pack", pkg, "-o", archive)
 }
 
 func (w *world) packageDigest(data, id string) (string, error) {

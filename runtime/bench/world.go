@@ -9,12 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
 )
 
 // world is what the pairs run: built programs, packages and data directories.
 type world struct {
 	dir        string
 	switchyard string
+	worker     string // switchyard-verify
 	empty      string
 	bare       string
 	hasher     string
@@ -32,6 +35,7 @@ func build(dir string) (*world, error) {
 		tags string
 	}{
 		{&w.switchyard, "switchyard", "../..", "urfave_cli_no_docs"},
+		{&w.worker, "switchyard-verify", "../../verify/worker/switchyard-verify", "urfave_cli_no_docs"},
 		{&w.empty, "empty", "./empty", ""},
 		{&w.bare, "bareparent", "./bareparent", ""},
 		{&w.hasher, "hasher", "./hasher", ""},
@@ -124,8 +128,13 @@ func (w *world) quiet(data string, args ...string) error {
 func (w *world) command(data string, args ...string) *exec.Cmd {
 	cmd := exec.Command(w.switchyard, append([]string{"--data-dir", data}, args...)...)
 	cmd.Dir = w.dir
+	cmd.Env = append(os.Environ(), pkgmgr.EnvConfigDir+"="+w.config())
 	return cmd
 }
+
+// config is the configuration directory of every command: its keys are those that pairs
+// sign with.
+func (w *world) config() string { return filepath.Join(w.dir, "config") }
 
 // start runs a program to its end with its output discarded.
 func start(cmd *exec.Cmd) func() error {
