@@ -14,8 +14,8 @@ type pair struct {
 	limit float64 // the ratio ours/theirs that is promised; 0: none is
 	// more, if set, is what ours may take longer: the pair is told and judged by the
 	// difference, and not by the ratio.
-	more time.Duration
-	runs int
+	more  time.Duration
+	runs  int
 	ours  func() error
 	other func() error
 	// before, if set, prepares each run of either and is not measured.
