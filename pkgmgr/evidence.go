@@ -93,9 +93,14 @@ func (e *Evidence) Kinds() []verify.Kind {
 
 // signers returns who signed the archive's bytes, each once.
 func (e *Evidence) signers() []verify.Signer {
+	return e.vouching(verify.Signature)
+}
+
+// vouching returns who made evidence of these kinds, each once.
+func (e *Evidence) vouching(kinds ...verify.Kind) []verify.Signer {
 	var list []verify.Signer
 	for _, f := range e.Facts() {
-		if f.Kind == verify.Signature && !slices.Contains(list, f.Signer) {
+		if slices.Contains(kinds, f.Kind) && !slices.Contains(list, f.Signer) {
 			list = append(list, f.Signer)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/verify"
 	"github.com/switchyard-plugins/switchyard/verify/policy"
 )
 
@@ -133,7 +134,7 @@ func (h *Home) accepted(rec state.Install, evidence *Evidence, sbom *SBOMCheck, 
 	if expect != nil && expect.Evidence != nil {
 		j.operation, j.locked, j.floors = policy.CI, expect.Evidence, expect.Floors
 	}
-	if signers := evidence.signers(); len(signers) > 0 {
+	if signers := evidence.vouching(verify.Signature, verify.Provenance); len(signers) > 0 {
 		if err := h.checkListed(subjectOf(rec), signers); err != nil {
 			return policy.Report{}, err
 		}

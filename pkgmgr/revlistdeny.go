@@ -48,7 +48,7 @@ func (l Listed) Subject() string {
 }
 
 // named returns the entries about a package, those that block first. signers are who
-// signed its archive.
+// signed its archive, or a provenance of it.
 func (l *openList) named(s subject, signers []verify.Signer) ([]Listed, error) {
 	if l.index == nil {
 		return nil, nil
@@ -110,7 +110,7 @@ func (h *Home) listedIn(lists openLists, s subject, signers []verify.Signer) ([]
 		if err != nil {
 			return nil, err
 		}
-		signers = evidence.signers()
+		signers = evidence.vouching(verify.Signature, verify.Provenance)
 	}
 	list, err := lists.named(s, signers)
 	if errors.Is(err, revlist.ErrIndexDamaged) {

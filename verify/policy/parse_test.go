@@ -172,15 +172,22 @@ func read(t testing.TB, file string) []byte {
 // FuzzParse: whatever the text, a reader gives a value or faults with positions, the
 // same for LF and CRLF, and what it gives can be used.
 func FuzzParse(f *testing.F) {
-	seeds := 0
+	seeds, policies, narrowings := 0, 0, 0
 	for _, glob := range []string{"testdata/policy/*/*.toml", "testdata/narrowing/*/*.toml"} {
 		for _, file := range tomltest.Files(f, glob) {
-			f.Add(read(f, file))
+			text := read(f, file)
+			f.Add(text)
 			seeds++
+			if _, err := Parse("p", text); err == nil {
+				policies++
+			}
+			if _, err := parseNarrowing("n", text); err == nil {
+				narrowings++
+			}
 		}
 	}
-	if seeds < 30 {
-		f.Fatalf("only %d seeds", seeds)
+	if seeds < 30 || policies < 2 || narrowings < 2 {
+		f.Fatalf("only %d seeds, of which %d are policies and %d narrowings", seeds, policies, narrowings)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Parse("p", data)

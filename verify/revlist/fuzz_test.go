@@ -8,11 +8,15 @@ import (
 	"testing"
 )
 
-// seeds adds a document and pieces of it, and demands that there are some.
-func seeds(f *testing.F, docs ...[]byte) {
+// seeds adds documents and pieces of them, and demands that there are some and that the
+// documents themselves are accepted.
+func seeds(f *testing.F, accept func(doc []byte) error, docs ...[]byte) {
 	f.Helper()
 	n := 0
 	for _, d := range docs {
+		if err := accept(d); err != nil {
+			f.Fatalf("a seed is refused: %v", err)
+		}
 		for _, s := range [][]byte{d, d[:len(d)/2], bytes.ToUpper(d), bytes.ReplaceAll(d, []byte(","), []byte(" ,")), append(bytes.Clone(d), d...)} {
 			f.Add(s)
 			n++
@@ -26,7 +30,11 @@ func seeds(f *testing.F, docs ...[]byte) {
 // FuzzRead: what is read is exactly what writing it again gives; all else is an
 // *Error that points into the document.
 func FuzzRead(f *testing.F) {
-	seeds(f, written(f, sample(f)), []byte(`{"entries":[`+generatedTail), []byte(`{"entries":[`+entryA+","+entryB+listTail))
+	accept := func(doc []byte) error {
+		_, _, err := Parse(bytes.NewReader(doc), 0, exactly)
+		return err
+	}
+	seeds(f, accept, written(f, sample(f)), []byte(`{"entries":[`+generatedTail), []byte(`{"entries":[`+entryA+","+entryB+listTail))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		l, h, err := Parse(bytes.NewReader(doc), 0, exactly)
 		checkFault(t, doc, err)
@@ -64,7 +72,11 @@ func checkFault(t *testing.T, doc []byte, err error) {
 }
 
 func FuzzReadRoot(f *testing.F) {
-	seeds(f, writtenRoot(f, sampleRoot()))
+	accept := func(doc []byte) error {
+		_, err := ReadRoot(bytes.NewReader(doc))
+		return err
+	}
+	seeds(f, accept, writtenRoot(f, sampleRoot()))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		r, err := ReadRoot(bytes.NewReader(doc))
 		checkFault(t, doc, err)
@@ -82,7 +94,11 @@ func FuzzReadRoot(f *testing.F) {
 }
 
 func FuzzReadDissents(f *testing.F) {
-	seeds(f, writtenDissents(f, sampleDissents(f)), writtenDissents(f, &Dissents{}))
+	accept := func(doc []byte) error {
+		_, err := ReadDissents(bytes.NewReader(doc))
+		return err
+	}
+	seeds(f, accept, writtenDissents(f, sampleDissents(f)), writtenDissents(f, &Dissents{}))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		d, err := ReadDissents(bytes.NewReader(doc))
 		checkFault(t, doc, err)

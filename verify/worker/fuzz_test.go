@@ -47,16 +47,28 @@ func FuzzBundle(f *testing.F) {
 		}
 		seeds = append(seeds, document)
 	}
-	for _, seed := range seeds {
-		f.Add(seed, false)
-		f.Add(seed, true)
-	}
-	f.Fuzz(func(t *testing.T, document []byte, provenance bool) {
+	about := func(document []byte, provenance bool) verify.BundleRequest {
 		r := verify.BundleRequest{Kind: verify.Signature, Artifact: digest.Of(s.artifact), Path: s.path, Document: document,
 			TrustedRoot: a.root, Keys: []string{s.Public}, Now: now}
 		if provenance {
 			r.Kind = verify.Provenance
 		}
+		return r
+	}
+	proved := map[bool]int{}
+	for _, seed := range seeds {
+		for _, provenance := range []bool{false, true} {
+			f.Add(seed, provenance)
+			if _, err := checkBundle(about(seed, provenance)); err == nil {
+				proved[provenance]++
+			}
+		}
+	}
+	if proved[false] < 2 || proved[true] < 1 {
+		f.Fatalf("%d seeds prove a signature, %d a provenance", proved[false], proved[true])
+	}
+	f.Fuzz(func(t *testing.T, document []byte, provenance bool) {
+		r := about(document, provenance)
 		facts, err := checkBundle(r)
 		mustRefuse(t, err)
 		switch {
@@ -82,6 +94,9 @@ func FuzzTrustedRoot(f *testing.F) {
 	}
 	artifact := []byte("an archive")
 	request := a.asks(verify.Provenance, artifact, a.document(a.attests(inToto(artifact, slsa1, predicate1), a.now)))
+	if _, err := checkBundle(request); err != nil {
+		f.Fatalf("the seed is refused: %v", err)
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r := request
 		r.TrustedRoot = text
@@ -131,11 +146,15 @@ func FuzzKey(f *testing.F) {
 func FuzzStatement(f *testing.F) {
 	artifact := []byte("an archive")
 	seeds := []string{inToto(artifact, slsa02, predicate02), inToto(artifact, slsa1, predicate1), inToto(artifact, "x", `[]`), inToto(artifact, slsa1, `null`), `{}`, ``, `{"predicateType":"` + slsa1 + `"}`}
+	told := 0
 	for _, seed := range seeds {
 		f.Add(seed)
+		if _, err := statement(base64.StdEncoding.EncodeToString([]byte(seed))); err == nil {
+			told++
+		}
 	}
-	if len(seeds) < 5 {
-		f.Fatal("no seeds")
+	if len(seeds) < 5 || told < 2 {
+		f.Fatalf("%d seeds, of which %d are told", len(seeds), told)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := statement(base64.StdEncoding.EncodeToString([]byte(text)))
