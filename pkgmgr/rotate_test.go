@@ -95,7 +95,16 @@ func TestRotateRoot(t *testing.T) {
 	if third.New.Version != 3 || third.Kept != filepath.Join(f.dir, "root.2.json") || third.Replaced != "" {
 		t.Errorf("%+v", third)
 	}
+	// A root that its own signers alone signed is none: those before must, too.
+	coup, err := f.rotate(revlist.RootChange{Root: revlist.RoleChange{Add: []verify.Signer{keyOfTest("thief")}, Remove: []verify.Signer{keyOfTest("root")}}})
+	must(t, err)
+	f.sign(RootFile, "thief")
+	if again, err = f.rotate(addList("list4")); err != nil || again.New.Version != 3 || again.Replaced != coup.Digest || slices.Contains(again.New.RootSigners, keyOfTest("thief")) {
+		t.Errorf("%+v, %v", again, err)
+	}
 	// Half of those who must sign are not enough for another to follow.
+	_, err = f.rotate(revlist.RootChange{Root: revlist.RoleChange{Add: []verify.Signer{keyOfTest("root2")}, Threshold: 2}})
+	must(t, err)
 	f.sign(RootFile, "root")
 	if again, err = f.rotate(addList("list4")); err != nil || again.New.Version != 3 {
 		t.Errorf("%+v, %v", again, err)
@@ -243,6 +252,9 @@ func TestRotateRootStopsAtEveryStep(t *testing.T) {
 		}
 		if !errors.Is(err, stop) {
 			t.Fatalf("step %d: %v", n, err)
+		}
+		if kept := filepath.Join(f.dir, "root.1.json"); exists(kept) && !exists(kept+BundlesSuffix) {
+			t.Fatalf("step %d: the root before lies there without its signatures", n)
 		}
 		if u, err := f.UpdateLists(f.ctx, f.dir, ""); err == nil && u.RootAdopted {
 			t.Fatalf("step %d: an unsigned root was adopted", n)
