@@ -105,7 +105,7 @@ func revocationsRotateCommand(in *invocation) *cli.Command {
 				return err
 			}
 			if r.Replaced != "" {
-				in.warn("version %d was there already and too few had signed it; this one takes its place, and what was signed does not count for it", r.New.Version)
+				in.warn("there was a version %d, which too few had signed: this one takes its place, and what was signed does not count for it", r.New.Version)
 			}
 			data := newRevocationsRotateData(r)
 			in.report(data, func(p *page) { p.rotation(in, data, dir) })
@@ -134,14 +134,14 @@ func (p *page) rotation(in *invocation, d revocationsRotateData, dir string) {
 	p.field("its digest", "%s", d.RootDigest)
 	p.field("expires", "%s", p.moment(d.ExpiresAt))
 	p.field("the one before", "%s", d.Kept)
-	p.field("must sign it", "%d of those of the root before, and %d of its own", d.OldThreshold, d.Threshold)
+	p.field("must sign it", "%d named by the root before, %d named by this one", d.OldThreshold, d.Threshold)
 	for _, s := range d.Signers {
 		label := "of both"
 		switch {
 		case !s.New:
 			label = "of the one before"
 		case !s.Old:
-			label = "its own"
+			label = "of this one"
 		}
 		p.field(label, "%s", s.Signer)
 	}
