@@ -242,7 +242,7 @@ func TestRotateRootStopsAtEveryStep(t *testing.T) {
 		f.follow()
 		reached := false
 		restore := stepAt(n, func(string) error { reached = true; return stop })
-		out, err := f.rotate(change, text)
+		_, err := f.rotate(change, text)
 		restore()
 		if !reached {
 			if must(t, err); n < 6 {
@@ -259,7 +259,8 @@ func TestRotateRootStopsAtEveryStep(t *testing.T) {
 		if u, err := f.UpdateLists(f.ctx, f.dir, ""); err == nil && u.RootAdopted {
 			t.Fatalf("step %d: an unsigned root was adopted", n)
 		}
-		if out, err = f.rotate(change, text); err != nil || out.New.Version != 2 {
+		out, err := f.rotate(change, text)
+		if err != nil || out.New.Version != 2 {
 			t.Fatalf("after step %d: %+v, %v", n, out, err)
 		}
 		f.sign(RootFile, "root")
