@@ -64,8 +64,6 @@ func newClient(n verify.Network, l limits) (*http.Client, error) {
 		}},
 		CheckRedirect: func(to *http.Request, via []*http.Request) error {
 			switch {
-			case len(via) > l.redirects && l.redirects == 0:
-				return refuse(verify.CodeNetworkRedirect, "%s points to %s, and is not followed", place(via[0].URL), place(to.URL))
 			case len(via) > l.redirects:
 				return refuse(verify.CodeNetworkRedirect, "%s points on more than %d times", place(via[0].URL), l.redirects)
 			case via[len(via)-1].URL.Scheme == "https" && to.URL.Scheme != "https":
@@ -115,12 +113,17 @@ func proxyOf(n verify.Network) (func(*http.Request) (*url.URL, error), error) {
 	if n.Proxy == "" {
 		return nil, nil
 	}
-	choose := (&httpproxy.Config{HTTPSProxy: n.Proxy, NoProxy: n.NoProxy}).ProxyFunc()
-	// A host that cannot be in NO_PROXY: the library tells a bad proxy only when it is used.
-	if _, err := choose(&url.URL{Scheme: "https", Host: "proxy.invalid"}); err != nil {
+	// The library takes a proxy that it cannot read for none, or for another one.
+	text := n.Proxy
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5" {
 		// Its words would repeat the password.
 		return nil, refuse(verify.CodeNetworkRequest, "the proxy is no URL that can be used")
 	}
+	choose := (&httpproxy.Config{HTTPSProxy: u.String(), NoProxy: n.NoProxy}).ProxyFunc()
 	return func(r *http.Request) (*url.URL, error) { return choose(r.URL) }, nil
 }
 
@@ -176,6 +179,15 @@ func (g *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := g.next.RoundTrip(r)
 	if err != nil {
 		return nil, networkError(r.URL, err)
+	}
+	if to := response.Header.Get("Location"); g.limits.redirects == 0 && response.StatusCode/100 == 3 {
+		// Here and not in the client: libraries make clients of their own.
+		response.Body.Close()
+		u, err := r.URL.Parse(to)
+		if err != nil {
+			u = &url.URL{Path: "nowhere"}
+		}
+		return nil, refuse(verify.CodeNetworkRedirect, "%s points to %s, and is not followed", place(r.URL), place(u))
 	}
 	if response.ContentLength > g.limits.body {
 		response.Body.Close()
