@@ -259,9 +259,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestOffline holds that the worker proves the conformance suite's good bundles, and
-// all that is made here, where there is no network at all.
-func TestOffline(t *testing.T) {
+// withoutNetwork is what runs a program where there is no network at all.
+func withoutNetwork(t *testing.T) []string {
+	t.Helper()
 	unshare, err := exec.LookPath("unshare")
 	if err != nil {
 		t.Skip("there is no unshare")
@@ -273,6 +273,13 @@ func TestOffline(t *testing.T) {
 	if out, err := exec.Command(under[0], append(under[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("no network namespace can be made here: %v: %s", err, out)
 	}
+	return under
+}
+
+// TestOffline holds that the worker proves the conformance suite's good bundles, and
+// all that is made here, where there is no network at all.
+func TestOffline(t *testing.T) {
+	under := withoutNetwork(t)
 	r := run(t, under...)
 	n := 0
 	prove := func(name string, request verify.BundleRequest) {
