@@ -85,8 +85,8 @@ func (l *local) asks() verify.KeylessRequest {
 		TrustedRoot: l.root, Now: time.Now(), Network: verify.Network{Roots: certificateOf(l.server)}}
 }
 
-// soon is how long a test waits for a server.
-var soon = times{token: 5 * time.Second, fulcio: 5 * time.Second, timestamp: 5 * time.Second, rekor: 5 * time.Second}
+// soon is how long a test waits for a server that answers.
+var soon = times{token: time.Minute, fulcio: time.Minute, timestamp: time.Minute, rekor: time.Minute}
 
 // TestKeyless holds that a bundle under a certificate is made with what the services
 // answer, and proves what it says.
@@ -428,7 +428,7 @@ func TestKeylessRefused(t *testing.T) {
 			if out != nil {
 				t.Error("a signature beside the refusal")
 			}
-			if took := time.Since(started); took > 5*time.Second {
+			if took := time.Since(started); took > 30*time.Second {
 				t.Errorf("it took %v", took)
 			}
 			if err != nil && !strings.Contains(err.Error(), c.says) {
