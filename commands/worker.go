@@ -42,7 +42,7 @@ func (in *invocation) classifyWorker(err error, f *failure) bool {
 		f.code, f.hint = "worker.broken", reinstall
 		f.details = workerDetails{Path: broken.Path, Stderr: broken.Stderr}
 	case errors.As(err, &token):
-		f.code, f.hint = "token.missing", in.next("help", in.commandName())
+		f.code, f.hint = "token.missing", in.next(helpOn(in.commandName())...)
 	case errors.As(err, &refusal):
 		f.exit, f.code = exitEvidence, string(refusal.Code)
 		switch refusal.Code {
@@ -50,10 +50,11 @@ func (in *invocation) classifyWorker(err error, f *failure) bool {
 			f.exit, f.hint = exitFailed, in.next("help", "keygen")
 		case verify.CodeKeyPassphrase:
 			f.exit, f.hint = exitFailed, in.next("help", "sign")
-		case verify.CodeTokenMalformed, verify.CodeTokenExpired, verify.CodeTokenRefused:
-			f.exit, f.hint = exitFailed, in.next("help", in.commandName())
-		case verify.CodeNetworkRequest, verify.CodeNetworkUnreachable, verify.CodeNetworkTimeout, verify.CodeNetworkTLS,
-			verify.CodeNetworkRedirect, verify.CodeNetworkStatus, verify.CodeNetworkAnswer, verify.CodeNetworkTooLarge:
+		case verify.CodeTokenMalformed, verify.CodeTokenExpired, verify.CodeTokenRefused,
+			verify.CodeNetworkRequest, verify.CodeNetworkTLS:
+			f.exit, f.hint = exitFailed, in.next(helpOn(in.commandName())...)
+		case verify.CodeNetworkUnreachable, verify.CodeNetworkTimeout, verify.CodeNetworkRedirect, verify.CodeNetworkStatus,
+			verify.CodeNetworkAnswer, verify.CodeNetworkTooLarge:
 			f.exit = exitFailed
 		case verify.CodeRequestMalformed:
 			f.exit = exitFailed
