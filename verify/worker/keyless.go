@@ -125,8 +125,12 @@ func (k *keyless) sign(sum []byte) (*verify.Signed, error) {
 	return &verify.Signed{Bundle: document, Signer: facts.Signer, Facts: facts}, nil
 }
 
-// services reads the services' URLs. Nothing is opened.
+// services reads the services' URLs, and the trusted root that what they answer is checked
+// against: what is logged cannot be taken back. Nothing is opened.
 func (k *keyless) services() (err error) {
+	if _, _, err := trustedRoot(k.request.TrustedRoot); err != nil {
+		return err
+	}
 	if k.fulcio, err = parseURL(strings.TrimRight(k.request.Fulcio, "/")); err != nil {
 		return err
 	}
@@ -225,6 +229,9 @@ func (k *keyless) log(made *protobundle.Bundle, certificate []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), k.within.rekor)
 	defer cancel()
 	err = rekor.GetTransparencyLogEntry(ctx, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}), made)
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err() // the library may have taken the end of the time for that of the answer
+	}
 	return k.answer(k.rekor, err)
 }
 

@@ -281,7 +281,9 @@ func TestKeylessRefused(t *testing.T) {
 		{"no server", verify.CodeNetworkRequest, "names no server", func(r *verify.KeylessRequest) { r.Fulcio = "https://" }},
 		{"a file", verify.CodeNetworkRequest, "", func(r *verify.KeylessRequest) { r.Rekor = "file:///etc/passwd" }},
 		{"a user in the URL", verify.CodeNetworkRequest, "user name", func(r *verify.KeylessRequest) { r.Rekor = "https://me:secret@rekor.example.com" }},
-		{"a broken trusted root", verify.CodeRootMalformed, "", func(r *verify.KeylessRequest) { r.TrustedRoot = []byte("{") }},
+		{"a broken trusted root", verify.CodeRootMalformed, "", func(r *verify.KeylessRequest) {
+			r.TrustedRoot, r.Fulcio = []byte("{"), "https://127.0.0.1:1" // before anybody is asked
+		}},
 		{"roots that are none", verify.CodeNetworkRequest, "no certificate", func(r *verify.KeylessRequest) { r.Network.Roots = "x" }},
 		{"a proxy that is none", verify.CodeNetworkRequest, "proxy", func(r *verify.KeylessRequest) { r.Network.Proxy = "http://user:words@[x" }},
 

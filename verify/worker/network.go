@@ -22,11 +22,11 @@ import (
 // The bounds of one connection.
 const (
 	dialTime      = 10 * time.Second
-	headerTime    = 20 * time.Second // until an answer begins
-	maxHeaders    = 64 << 10         // bytes of an answer's head
-	maxRoots      = 4 << 20          // bytes of PEM
-	maxURL        = 2 << 10          // bytes of a URL
-	maxConnection = 8                // open at once
+	headerTime    = time.Minute // until an answer begins; a caller's own bound is less
+	maxHeaders    = 64 << 10    // bytes of an answer's head
+	maxRoots      = 4 << 20     // bytes of PEM
+	maxURL        = 2 << 10     // bytes of a URL
+	maxConnection = 8           // open at once
 )
 
 // limits are what a caller of the network allows.

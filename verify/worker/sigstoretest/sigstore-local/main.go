@@ -9,7 +9,8 @@
 //	                   identity tokens: of release@example.com, of somebody else, of
 //	                   yesterday, for somebody else
 //
-// and then a line to standard output.
+// and then a line to standard output. At /actions it hands out the token of a job of
+// GitHub Actions, whose bearer token is "job".
 package main
 
 import (
@@ -85,7 +86,22 @@ func serve(dir string) error {
 			return err
 		}
 	}
-	server := &http.Server{Handler: i.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	job := claims
+	job.Issuer, job.Email, job.Subject = "https://token.actions.example.com", "", "https://example.com/o/r/.github/workflows/release.yml@refs/tags/v1"
+	jobToken, err := i.Token(job)
+	if err != nil {
+		return err
+	}
+	handler := http.NewServeMux()
+	handler.Handle("/", i.Handler())
+	handler.HandleFunc("GET /actions", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer job" || r.URL.Query().Get("audience") != job.Audience {
+			http.Error(w, "this job may not", http.StatusForbidden)
+			return
+		}
+		fmt.Fprintf(w, `{"value":%q}`, jobToken)
+	})
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	for _, listener := range []net.Listener{plain, secure} {
 		go func() {
 			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
