@@ -229,9 +229,6 @@ func (k *keyless) log(made *protobundle.Bundle, certificate []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), k.within.rekor)
 	defer cancel()
 	err = rekor.GetTransparencyLogEntry(ctx, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}), made)
-	if err != nil && ctx.Err() != nil {
-		err = ctx.Err() // the library may have taken the end of the time for that of the answer
-	}
 	return k.answer(k.rekor, err)
 }
 

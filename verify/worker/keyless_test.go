@@ -244,6 +244,8 @@ func TestKeylessRefused(t *testing.T) {
 		return answers(path, func(w http.ResponseWriter, r *http.Request, _ func() *httptest.ResponseRecorder) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusCreated)
+			// A server that saw the other side go must not end the answer well after that.
+			defer panic(http.ErrAbortHandler)
 			for r.Context().Err() == nil {
 				if _, err := io.WriteString(w, " "); err != nil {
 					return
