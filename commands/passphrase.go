@@ -40,10 +40,7 @@ func (in *invocation) passphrase(p passphrase, how asking) ([]byte, error) {
 	case p.none:
 		return nil, nil
 	case p.from != "":
-		if p.from != "-" && !strings.HasPrefix(p.from, "@") && !strings.HasPrefix(p.from, "env:") {
-			return nil, in.usage("--passphrase: a passphrase itself is never an argument, which other users can see; give @FILE, env:NAME or -")
-		}
-		words, err := in.content("passphrase", p.from, maxPassphrase)
+		words, err := in.secret("passphrase", "a passphrase", p.from, maxPassphrase)
 		if err != nil {
 			return nil, err
 		}
@@ -74,6 +71,14 @@ func (in *invocation) passphrase(p passphrase, how asking) ([]byte, error) {
 		}
 	}
 	return words, nil
+}
+
+// secret is content for what is never an argument.
+func (in *invocation) secret(flag, what, from string, limit int) ([]byte, error) {
+	if from != "-" && !strings.HasPrefix(from, "@") && !strings.HasPrefix(from, "env:") {
+		return nil, in.usage("--%s: %s itself is never an argument, which other users can see; give @FILE, env:NAME or -", flag, what)
+	}
+	return in.content(flag, from, limit)
 }
 
 var (

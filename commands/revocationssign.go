@@ -19,6 +19,7 @@ type revocationsSignData struct {
 	Digest     digest.Digest `json:"digest" doc:"Its digest."`
 	Bundles    string        `json:"bundles" doc:"The file with the Sigstore bundles over it, one a line."`
 	Signer     signerData    `json:"signer" doc:"Who signed."`
+	Proved     *provedData   `json:"proved" doc:"What others state about the signature, proved; null for a key."`
 	Signatures int           `json:"signatures" doc:"How many bundles the file holds now."`
 }
 
@@ -26,35 +27,26 @@ type revocationsSignData struct {
 const maxBundlesFile = 64 << 20
 
 func revocationsSignCommand(in *invocation) *cli.Command {
-	var (
-		key    string
-		secret passphrase
-	)
+	var how signing
 	return &cli.Command{
 		ArgsUsage: "FILE",
-		Description: "Signs a revocation list or a root with a key: appends a Sigstore bundle over the file's bytes to FILE.sigstore.jsonl. Where several " +
-			"keys must sign, each of them does. Nothing is sent anywhere.",
-		UsageText: "switchyard revocations sign lists/list.json --key list.key",
-		Flags: flags{
-			&cli.StringFlag{Name: "key", Destination: &key, Usage: "sign with the private key in `FILE`"},
-			secret.flag(),
-		},
+		Description: "Signs a revocation list or a root: appends a Sigstore bundle over the file's bytes to FILE.sigstore.jsonl. Where several " +
+			"must sign, each of them does. With --key nothing is sent anywhere; --keyless works as in sign.",
+		UsageText: "switchyard revocations sign lists/list.json --key list.key\nswitchyard revocations sign lists/list.json --keyless",
+		Flags:     how.flags(),
 		Action: func(c *cli.Context) error {
 			file, err := in.oneArgument(c)
 			if err != nil {
 				return err
 			}
-			if key == "" {
-				return in.usage("--key says with which key to sign")
-			}
-			data, err := in.signList(listPath(file), key, secret)
+			data, err := in.signList(listPath(file), &how)
 			if err != nil {
 				return err
 			}
 			in.report(data, func(p *page) {
 				p.line("Signed %s", p.style.Mark(render.Strong, data.File))
 				p.field("digest", "%s", data.Digest)
-				p.field("key", "%s", data.Signer.Key)
+				p.signedBy(data.Signer, data.Proved)
 				p.field("bundles", "%s", data.Bundles)
 				p.field("signatures", "%d", data.Signatures)
 			})
@@ -63,7 +55,7 @@ func revocationsSignCommand(in *invocation) *cli.Command {
 	}
 }
 
-func (in *invocation) signList(file, keyFile string, secret passphrase) (*revocationsSignData, error) {
+func (in *invocation) signList(file string, how *signing) (*revocationsSignData, error) {
 	out := file + pkgmgr.BundlesSuffix
 	before, err := readUpTo(out, maxBundlesFile)
 	switch {
@@ -74,7 +66,7 @@ func (in *invocation) signList(file, keyFile string, secret passphrase) (*revoca
 	case len(before) > 0 && before[len(before)-1] != '\n':
 		before = append(before, '\n')
 	}
-	sum, signed, err := in.signature(file, keyFile, secret)
+	sum, signed, err := in.signature(file, how)
 	if err != nil {
 		return nil, err
 	}
@@ -84,5 +76,5 @@ func (in *invocation) signList(file, keyFile string, secret passphrase) (*revoca
 	if err := textfile.Write(out, text); err != nil {
 		return nil, err
 	}
-	return &revocationsSignData{file, sum, out, newSignerData(signed.Signer), bytes.Count(text, []byte("\n"))}, nil
+	return &revocationsSignData{file, sum, out, newSignerData(signed.Signer), newProvedData(signed.Facts), bytes.Count(text, []byte("\n"))}, nil
 }

@@ -45,6 +45,8 @@ func TestMain(m *testing.M) {
 //	                           as exits, with an interrupt once something opens the pipe
 //	capture NAME PATTERN       sets a variable to the first group of PATTERN in stdout
 //	worker                     puts the verify worker beside switchyard
+//	sigstore DIR               serves an instance of Sigstore; sigstore-local says what it
+//	                           writes into DIR
 //	await FIFO                 waits until something opens the named pipe for writing
 //
 // Whatever `switchyard … --json` prints is checked against its schema.
@@ -79,6 +81,7 @@ func TestScripts(t *testing.T) {
 			"approved":   approved,
 			"interrupts": interruptsAfter,
 			"worker":     besideWorker,
+			"sigstore":   serveSigstore,
 		},
 	})
 }

@@ -32,6 +32,7 @@ func (in *invocation) classifyWorker(err error, f *failure) bool {
 		unusable *verify.Unusable
 		broken   *verify.Broken
 		refusal  *verify.Refusal
+		token    *tokenMissing
 	)
 	switch {
 	case errors.As(err, &unusable):
@@ -40,6 +41,8 @@ func (in *invocation) classifyWorker(err error, f *failure) bool {
 	case errors.As(err, &broken):
 		f.code, f.hint = "worker.broken", reinstall
 		f.details = workerDetails{Path: broken.Path, Stderr: broken.Stderr}
+	case errors.As(err, &token):
+		f.code, f.hint = "token.missing", in.next(helpOn(in.commandName())...)
 	case errors.As(err, &refusal):
 		f.exit, f.code = exitEvidence, string(refusal.Code)
 		switch refusal.Code {
@@ -47,6 +50,12 @@ func (in *invocation) classifyWorker(err error, f *failure) bool {
 			f.exit, f.hint = exitFailed, in.next("help", "keygen")
 		case verify.CodeKeyPassphrase:
 			f.exit, f.hint = exitFailed, in.next("help", "sign")
+		case verify.CodeTokenMalformed, verify.CodeTokenExpired, verify.CodeTokenRefused,
+			verify.CodeNetworkRequest, verify.CodeNetworkTLS:
+			f.exit, f.hint = exitFailed, in.next(helpOn(in.commandName())...)
+		case verify.CodeNetworkUnreachable, verify.CodeNetworkTimeout, verify.CodeNetworkRedirect, verify.CodeNetworkStatus,
+			verify.CodeNetworkAnswer, verify.CodeNetworkTooLarge:
+			f.exit = exitFailed
 		case verify.CodeRequestMalformed:
 			f.exit = exitFailed
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
 
-// AnswerTime bounds one answer.
+// AnswerTime bounds one answer, but for those that have bounds of their own.
 const AnswerTime = time.Minute
 
 // closeTime is how long a worker may take to end after its last answer.
@@ -133,6 +133,21 @@ func (s *Session) Sign(ctx context.Context, r SignRequest) (*Signed, error) {
 	return answer.Signed, nil
 }
 
+// Keyless asks for a bundle under a certificate; the worker opens connections for it. The
+// error is as that of Bundle.
+func (s *Session) Keyless(ctx context.Context, r KeylessRequest) (*Signed, error) {
+	answer, err := s.askFor(ctx, Request{Keyless: &r}, KeylessTime)
+	if err != nil {
+		return nil, err
+	}
+	out := answer.Signed
+	if out == nil || out.Facts == nil || out.Facts.Kind != Signature || out.Facts.Artifact != r.Artifact ||
+		out.Facts.Bundle != digest.Of(out.Bundle) || out.Facts.Signer != out.Signer {
+		return nil, s.breakOff("answered about something else", nil)
+	}
+	return out, nil
+}
+
 // SBOM asks what an SPDX document says. The error is a *Refusal if it is none or breaks
 // a rule, else a *Broken.
 func (s *Session) SBOM(ctx context.Context, document []byte) (*SBOMFacts, error) {
@@ -169,12 +184,17 @@ func (s *Session) key(ctx context.Context, r Request) (*KeyPair, error) {
 
 // ask sends one request and reads its answer.
 func (s *Session) ask(ctx context.Context, r Request) (*Response, error) {
+	return s.askFor(ctx, r, AnswerTime)
+}
+
+// askFor is ask with another bound than AnswerTime.
+func (s *Session) askFor(ctx context.Context, r Request, most time.Duration) (*Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken != nil {
 		return nil, s.broken
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTime, fmt.Errorf("no answer within %v", AnswerTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("no answer within %v", most))
 	defer cancel()
 	var nonce [16]byte
 	rand.Read(nonce[:])

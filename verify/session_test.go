@@ -59,6 +59,10 @@ func behave(mode string) {
 	for lines.Scan() {
 		var r Request
 		json.Unmarshal(lines.Bytes(), &r)
+		if r.Keyless != nil {
+			say(keylessAnswer(mode, r))
+			continue
+		}
 		out := Response{Nonce: r.Nonce, Facts: &Facts{Kind: r.Bundle.Kind, Artifact: r.Bundle.Artifact,
 			Bundle: digest.Of(r.Bundle.Document), Signer: Signer{Key: "sha256:" + strings.Repeat("a", 64)}}}
 		switch mode {
@@ -89,6 +93,27 @@ func behave(mode string) {
 		}
 		say(out)
 	}
+}
+
+// keylessAnswer is a signature under a certificate, made as the mode says.
+func keylessAnswer(mode string, r Request) Response {
+	who := Signer{Identity: "release@example.com", Issuer: "https://accounts.example.com"}
+	out := Signed{Bundle: []byte("bundle"), Signer: who, Facts: &Facts{Kind: Signature, Artifact: r.Keyless.Artifact, Bundle: digest.Of([]byte("bundle")), Signer: who}}
+	switch mode {
+	case "other artifact":
+		out.Facts.Artifact = digest.Of([]byte("other"))
+	case "other bundle":
+		out.Bundle = []byte("other")
+	case "other kind":
+		out.Facts.Kind = Provenance
+	case "other signer":
+		out.Signer.Identity = "somebody@example.com"
+	case "unproved":
+		out.Facts = nil
+	case "nothing":
+		return Response{Nonce: r.Nonce}
+	}
+	return Response{Nonce: r.Nonce, Signed: &out}
 }
 
 // beside makes a directory with a program and a worker of that behaviour.
@@ -316,4 +341,31 @@ func TestFind(t *testing.T) {
 		}
 		unusable(t, executable, "belongs to another user (uid 65534)")
 	})
+}
+
+// TestKeylessAnswers holds that a signature under a certificate counts only with facts
+// about it, about the file that was to be signed.
+func TestKeylessAnswers(t *testing.T) {
+	for mode, good := range map[string]bool{"": true, "other artifact": false, "other bundle": false, "other kind": false, "other signer": false,
+		"unproved": false, "nothing": false} {
+		t.Run(mode, func(t *testing.T) {
+			w, err := Find(beside(t, mode))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := w.Start(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			out, err := s.Keyless(t.Context(), KeylessRequest{Artifact: digest.Of([]byte("archive"))})
+			var broken *Broken
+			switch {
+			case good && (err != nil || string(out.Bundle) != "bundle"):
+				t.Errorf("%+v, %v", out, err)
+			case !good && (!errors.As(err, &broken) || out != nil):
+				t.Errorf("%+v, %v", out, err)
+			}
+		})
+	}
 }

@@ -32,6 +32,8 @@ type Request struct {
 	NewKey *NewKeyRequest `json:"newKey,omitempty"`
 	Key    *KeyRequest    `json:"key,omitempty"`
 	SBOM   *SBOMRequest   `json:"sbom,omitempty"`
+	// Keyless opens connections, to the services that it names.
+	Keyless *KeylessRequest `json:"keyless,omitempty"`
 }
 
 // A BundleRequest asks what a Sigstore bundle proves about an artifact.
@@ -85,10 +87,11 @@ type KeyPair struct {
 	Private   string    `json:"private,omitempty"`
 }
 
-// A Signed answers a SignRequest.
+// A Signed answers a SignRequest and a KeylessRequest.
 type Signed struct {
 	Bundle []byte `json:"bundle"`
 	Signer Signer `json:"signer"`
+	Facts  *Facts `json:"facts,omitempty"` // what the bundle proves, of a KeylessRequest
 }
 
 // A Response answers one request: its nonce, and either Error or what was asked.

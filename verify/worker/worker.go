@@ -4,9 +4,9 @@
 // It reads requests as lines of JSON and answers each with one line, in order,
 // until the input ends. It reports facts that are bound to the digest and the nonce
 // that it was given and decides nothing: whether a signer is the right one is a
-// policy's business. It opens no connection. What it parses was written by
-// strangers, so it bounds what it reads, limits itself before the first byte, and
-// turns a panic of a library into an answer.
+// policy's business. It opens no connection unless a request asks for one and says how
+// (network.go). What it parses was written by strangers, so it bounds what it reads,
+// limits itself before the first byte, and turns a panic of a library into an answer.
 package worker
 
 import (
@@ -92,7 +92,7 @@ func answer(line []byte) (out verify.Response) {
 
 func perform(r verify.Request) (out verify.Response) {
 	jobs := 0
-	for _, asked := range []bool{r.Bundle != nil, r.Sign != nil, r.NewKey != nil, r.Key != nil, r.SBOM != nil} {
+	for _, asked := range []bool{r.Bundle != nil, r.Sign != nil, r.NewKey != nil, r.Key != nil, r.SBOM != nil, r.Keyless != nil} {
 		if asked {
 			jobs++
 		}
@@ -111,6 +111,8 @@ func perform(r verify.Request) (out verify.Response) {
 		out.Key, err = readKey(*r.Key)
 	case r.SBOM != nil:
 		out.SBOM, err = readSBOM(r.SBOM.Document)
+	case r.Keyless != nil:
+		out.Signed, err = signKeyless(*r.Keyless, serviceTimes)
 	default:
 		err = refuse(verify.CodeRequestMalformed, "the request asks for nothing")
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/verify"
+	"github.com/switchyard-plugins/switchyard/verify/worker/sigstoretest"
 )
 
 // TestRequests holds what is answered to lines that are no good requests.
@@ -205,6 +206,28 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestKeylessInTheWorker holds that the worker's own limits and empty environment leave it
+// what a signature under a certificate needs.
+func TestKeylessInTheWorker(t *testing.T) {
+	l := newLocal(t)
+	r := run(t)
+	for i := range 3 {
+		request := l.asks()
+		request.Timestamp = l.server.URL + sigstoretest.TimestampPath
+		out := r.ask(verify.Request{Nonce: fmt.Sprint(i), Keyless: &request})
+		if out.Error != nil || out.Signed.Signer.Identity != somebody || len(out.Signed.Facts.Times) != 2 {
+			t.Fatalf("%+v", out)
+		}
+		request.Network.Roots = ""
+		if out = r.ask(verify.Request{Nonce: fmt.Sprint("not ", i), Keyless: &request}); out.Error == nil || out.Error.Code != verify.CodeNetworkTLS {
+			t.Errorf("%+v", out)
+		}
+	}
+	if code, stderr := r.ends(); code != 0 || stderr != "" {
+		t.Errorf("it ended with %d: %s", code, stderr)
+	}
+}
+
 // TestHalfARequest holds that a line without an end is not answered: who wrote it died.
 func TestHalfARequest(t *testing.T) {
 	r := run(t)
@@ -259,9 +282,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestOffline holds that the worker proves the conformance suite's good bundles, and
-// all that is made here, where there is no network at all.
-func TestOffline(t *testing.T) {
+// withoutNetwork is what runs a program where there is no network at all.
+func withoutNetwork(t *testing.T) []string {
+	t.Helper()
 	unshare, err := exec.LookPath("unshare")
 	if err != nil {
 		t.Skip("there is no unshare")
@@ -273,6 +296,13 @@ func TestOffline(t *testing.T) {
 	if out, err := exec.Command(under[0], append(under[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("no network namespace can be made here: %v: %s", err, out)
 	}
+	return under
+}
+
+// TestOffline holds that the worker proves the conformance suite's good bundles, and
+// all that is made here, where there is no network at all.
+func TestOffline(t *testing.T) {
+	under := withoutNetwork(t)
 	r := run(t, under...)
 	n := 0
 	prove := func(name string, request verify.BundleRequest) {
@@ -310,6 +340,13 @@ func TestOffline(t *testing.T) {
 	} else if good < 15 {
 		t.Errorf("only %d good bundles in the suite", good)
 	}
+	// What does need one says so, and is asked for again.
+	l := newLocal(t)
+	keyless := l.asks()
+	if out := r.ask(verify.Request{Nonce: "keyless", Keyless: &keyless}); out.Error == nil || out.Error.Code != verify.CodeNetworkUnreachable || out.Signed != nil {
+		t.Errorf("%+v", out)
+	}
+	prove("after it", signWith(t, pair(t, verify.ECDSA), "an archive").asks())
 	if code, stderr := r.ends(); code != 0 {
 		t.Errorf("it ended with %d: %s", code, stderr)
 	}
