@@ -191,32 +191,46 @@ func (s *Session) ask(ctx context.Context, r Request) (*Response, error) {
 func (s *Session) askFor(ctx context.Context, r Request, most time.Duration) (*Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.broken != nil {
-		return nil, s.broken
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("no answer within %v", most))
 	defer cancel()
-	var nonce [16]byte
-	rand.Read(nonce[:])
-	r.Nonce = hex.EncodeToString(nonce[:])
-	text, err := json.Marshal(r)
+	nonce, err := s.send(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	return s.hear(ctx, nonce)
+}
+
+// send sends one request under a new nonce.
+func (s *Session) send(ctx context.Context, r Request) (nonce string, err error) {
+	if s.broken != nil {
+		return "", s.broken
+	}
+	var random [16]byte
+	rand.Read(random[:])
+	r.Nonce = hex.EncodeToString(random[:])
+	text, err := json.Marshal(r)
+	if err != nil {
+		return "", err
+	}
 	if len(text) > MaxLine {
-		return nil, &Refusal{Code: CodeRequestMalformed, Message: fmt.Sprintf("a request of more than %d bytes", MaxLine)}
+		return "", &Refusal{Code: CodeRequestMalformed, Message: fmt.Sprintf("a request of more than %d bytes", MaxLine)}
 	}
 	// A worker that does not read is as bad as one that does not answer.
 	stop := context.AfterFunc(ctx, s.kill)
 	defer stop()
 	if _, err := s.in.Write(append(text, '\n')); err != nil {
-		return nil, s.lost(ctx, err)
+		return "", s.lost(ctx, err)
 	}
+	return r.Nonce, nil
+}
+
+// hear reads one answer to the request with that nonce.
+func (s *Session) hear(ctx context.Context, nonce string) (*Response, error) {
 	var answer Response
 	if err := s.read(ctx, &answer); err != nil {
 		return nil, s.lost(ctx, err)
 	}
-	if answer.Nonce != r.Nonce {
+	if answer.Nonce != nonce {
 		return nil, s.giveUp("answered another request", nil)
 	}
 	if answer.Error != nil {

@@ -4,6 +4,7 @@ package verify
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,6 +62,18 @@ func behave(mode string) {
 		json.Unmarshal(lines.Bytes(), &r)
 		if r.Keyless != nil {
 			say(keylessAnswer(mode, r))
+			continue
+		}
+		if r.Fetch != nil {
+			for _, out := range fetchModes[mode](r) {
+				out.Nonce = cmp.Or(out.Nonce, r.Nonce)
+				say(out)
+			}
+			if mode == "endless" {
+				for {
+					say(Response{Nonce: r.Nonce, Chunk: make([]byte, MaxChunk)})
+				}
+			}
 			continue
 		}
 		out := Response{Nonce: r.Nonce, Facts: &Facts{Kind: r.Bundle.Kind, Artifact: r.Bundle.Artifact,

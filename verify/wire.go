@@ -32,6 +32,7 @@ type Request struct {
 	NewKey *NewKeyRequest `json:"newKey,omitempty"`
 	Key    *KeyRequest    `json:"key,omitempty"`
 	SBOM   *SBOMRequest   `json:"sbom,omitempty"`
+	Fetch  *FetchRequest  `json:"fetch,omitempty"`
 	// Keyless opens connections, to the services that it names.
 	Keyless *KeylessRequest `json:"keyless,omitempty"`
 }
@@ -94,14 +95,17 @@ type Signed struct {
 	Facts  *Facts `json:"facts,omitempty"` // what the bundle proves, of a KeylessRequest
 }
 
-// A Response answers one request: its nonce, and either Error or what was asked.
+// A Response answers one request: its nonce, and either Error or what was asked. Only a
+// fetch has several: chunks come first.
 type Response struct {
-	Nonce  string     `json:"nonce"`
-	Error  *Refusal   `json:"error,omitempty"`
-	Facts  *Facts     `json:"facts,omitempty"`
-	Signed *Signed    `json:"signed,omitempty"`
-	Key    *KeyPair   `json:"key,omitempty"`
-	SBOM   *SBOMFacts `json:"sbom,omitempty"`
+	Nonce   string     `json:"nonce"`
+	Error   *Refusal   `json:"error,omitempty"`
+	Facts   *Facts     `json:"facts,omitempty"`
+	Signed  *Signed    `json:"signed,omitempty"`
+	Key     *KeyPair   `json:"key,omitempty"`
+	SBOM    *SBOMFacts `json:"sbom,omitempty"`
+	Chunk   []byte     `json:"chunk,omitempty"`
+	Fetched *Fetched   `json:"fetched,omitempty"`
 }
 
 // A Code says at which stage a worker refused.

@@ -1,12 +1,14 @@
 // Package worker is the verify worker: it checks Sigstore bundles, makes them,
-// reads keys and SBOMs, for the program switchyard, which starts it as switchyard-verify.
+// reads keys and SBOMs, and fetches files over https, for the program switchyard,
+// which starts it as switchyard-verify.
 //
-// It reads requests as lines of JSON and answers each with one line, in order,
-// until the input ends. It reports facts that are bound to the digest and the nonce
-// that it was given and decides nothing: whether a signer is the right one is a
-// policy's business. It opens no connection unless a request asks for one and says how
-// (network.go). What it parses was written by strangers, so it bounds what it reads,
-// limits itself before the first byte, and turns a panic of a library into an answer.
+// It reads requests as lines of JSON and answers each with one line, a fetch with
+// several, in order, until the input ends. It reports facts that are bound to the
+// digest and the nonce that it was given and decides nothing: whether a signer is the
+// right one is a policy's business. It opens no connection unless a request asks for
+// one and says how (network.go). What it parses was written by strangers, so it bounds
+// what it reads, limits itself before the first byte, and turns a panic of a library
+// into an answer.
 package worker
 
 import (
@@ -40,7 +42,7 @@ func Run(in io.Reader, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := write(out, answer(line)); err != nil {
+		if err := write(out, answer(line, out)); err != nil {
 			return err
 		}
 	}
@@ -73,8 +75,9 @@ func write(out io.Writer, v any) error {
 	return err
 }
 
-// answer performs one request. A panic is an answer, too.
-func answer(line []byte) (out verify.Response) {
+// answer performs one request, and writes to chunks what comes before its answer. A panic
+// is an answer, too.
+func answer(line []byte, chunks io.Writer) (out verify.Response) {
 	var r verify.Request
 	defer func() {
 		if p := recover(); p != nil {
@@ -85,14 +88,14 @@ func answer(line []byte) (out verify.Response) {
 	if err := json.Unmarshal(line, &r, json.RejectUnknownMembers(true)); err != nil {
 		return verify.Response{Error: refuse(verify.CodeRequestMalformed, "%v", err)}
 	}
-	out = perform(r)
+	out = perform(r, func(chunk []byte) error { return write(chunks, verify.Response{Nonce: r.Nonce, Chunk: chunk}) })
 	out.Nonce = r.Nonce
 	return out
 }
 
-func perform(r verify.Request) (out verify.Response) {
+func perform(r verify.Request, send func(chunk []byte) error) (out verify.Response) {
 	jobs := 0
-	for _, asked := range []bool{r.Bundle != nil, r.Sign != nil, r.NewKey != nil, r.Key != nil, r.SBOM != nil, r.Keyless != nil} {
+	for _, asked := range []bool{r.Bundle != nil, r.Sign != nil, r.NewKey != nil, r.Key != nil, r.SBOM != nil, r.Keyless != nil, r.Fetch != nil} {
 		if asked {
 			jobs++
 		}
@@ -113,6 +116,8 @@ func perform(r verify.Request) (out verify.Response) {
 		out.SBOM, err = readSBOM(r.SBOM.Document)
 	case r.Keyless != nil:
 		out.Signed, err = signKeyless(*r.Keyless, serviceTimes)
+	case r.Fetch != nil:
+		out.Fetched, err = fetch(*r.Fetch, send)
 	default:
 		err = refuse(verify.CodeRequestMalformed, "the request asks for nothing")
 	}

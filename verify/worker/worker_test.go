@@ -46,7 +46,7 @@ func TestRequests(t *testing.T) {
 		"a time that is none":         `{"nonce":"n","bundle":{"kind":"signature","artifact":"` + string(digestOfNothing) + `","document":"","now":"today"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := answer([]byte(line))
+			out := answer([]byte(line), io.Discard)
 			if out.Error == nil || out.Error.Code != verify.CodeRequestMalformed {
 				t.Errorf("got %+v", out)
 			}
@@ -55,10 +55,10 @@ func TestRequests(t *testing.T) {
 			}
 		})
 	}
-	if out := answer([]byte(`{"nonce":"n","key":{"pem":` + string(key) + `}}`)); out.Error != nil || out.Nonce != "n" || out.Key == nil {
+	if out := answer([]byte(`{"nonce":"n","key":{"pem":`+string(key)+`}}`), io.Discard); out.Error != nil || out.Nonce != "n" || out.Key == nil {
 		t.Errorf("a good one: %+v", out)
 	}
-	if out := answer([]byte(`{"nonce":"n","key":{"pem":"x"}}`)); out.Nonce != "n" || out.Error == nil || out.Error.Code != verify.CodeKeyMalformed {
+	if out := answer([]byte(`{"nonce":"n","key":{"pem":"x"}}`), io.Discard); out.Nonce != "n" || out.Error == nil || out.Error.Code != verify.CodeKeyMalformed {
 		t.Errorf("a refusal does not repeat the nonce: %+v", out)
 	}
 }
@@ -69,7 +69,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	s := signWith(t, pair(t, verify.ECDSA), "an archive")
 	long := strings.Repeat("é!", 1<<20)
 	out := perform(verify.Request{Bundle: &verify.BundleRequest{Kind: verify.Signature, Artifact: digest.Of(s.artifact),
-		Document: replaced(t, s.document, `"signature":"`, `"signature":"`+long)}})
+		Document: replaced(t, s.document, `"signature":"`, `"signature":"`+long)}}, nil)
 	if out.Error == nil || out.Error.Code != verify.CodeBundleMalformed || len(out.Error.Message) > maxMessage+8 {
 		t.Fatalf("%+v", out.Error)
 	}
