@@ -65,6 +65,7 @@ type Home struct {
 	brief       bool // thrown away when the work is done
 	assure      func() (*Assurance, error)
 	hostVersion string
+	fetcher     func(context.Context) (Fetcher, error)
 	checked     atomic.Bool // the directory existed and kept the rules
 }
 
@@ -112,6 +113,9 @@ type Options struct {
 	// HostVersion is this program's, which packages may ask to be newer than theirs.
 	// One that begins with no MAJOR.MINOR is new enough.
 	HostVersion string
+	// Fetcher starts whoever opens connections; it is asked only where there is something
+	// to fetch. nil: nobody does.
+	Fetcher func(context.Context) (Fetcher, error)
 }
 
 // Open checks the directory's owner, mode, ancestors and layout, finishes or undoes
@@ -127,7 +131,7 @@ func Open(path string, o Options) (*Home, error) {
 }
 
 func homeAt(path string, o Options) *Home {
-	h := &Home{path: path, state: state.At(path), now: o.Now, on: o.Progress, brief: o.Throwaway, assure: o.Assurance, hostVersion: o.HostVersion}
+	h := &Home{path: path, state: state.At(path), now: o.Now, on: o.Progress, brief: o.Throwaway, assure: o.Assurance, hostVersion: o.HostVersion, fetcher: o.Fetcher}
 	if h.now == nil {
 		h.now = time.Now
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -174,24 +173,13 @@ func bundleKind(base, name string) (verify.Kind, bool) {
 }
 
 func readBundle(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
+	document, err := readGiven(path, verify.MaxBundle)
+	var given *givenFile
+	switch {
+	case errors.As(err, &given):
+		return nil, given.malformed()
+	case err != nil:
 		return nil, fmt.Errorf("evidence: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &Malformed{Where: filepath.Dir(path), File: filepath.Base(path), Err: errors.New("is not a regular file")}
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("evidence: %w", err)
-	}
-	defer f.Close()
-	document, err := io.ReadAll(io.LimitReader(f, verify.MaxBundle+1))
-	if err != nil {
-		return nil, fmt.Errorf("evidence: %w", err)
-	}
-	if len(document) > verify.MaxBundle {
-		return nil, &Malformed{Where: filepath.Dir(path), File: filepath.Base(path), Err: fmt.Errorf("has more than %d bytes", verify.MaxBundle)}
 	}
 	return document, nil
 }
@@ -429,23 +417,15 @@ func (h *Home) Evidence(archive digest.Digest) (*Evidence, error) {
 		return nil, nil
 	}
 	path := h.evidencePath(archive)
-	f, err := os.Open(path)
+	raw, err := readOwn(path, maxEvidence)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxEvidence+1))
-	if err != nil {
-		return nil, fmt.Errorf("evidence: %w", err)
-	}
 	bad := func(err error) error {
 		return &Malformed{Where: filepath.Dir(path), File: filepath.Base(path), Err: err}
-	}
-	if len(raw) > maxEvidence {
-		return nil, bad(fmt.Errorf("has more than %d bytes", maxEvidence))
 	}
 	var e Evidence
 	if err := json.Unmarshal(raw, &e, json.RejectUnknownMembers(true)); err != nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -418,23 +417,25 @@ func keyOf(f *lockfile.File, id, platform string) string {
 
 // hashFile returns the digest of an archive.
 func hashFile(path string) (digest.Digest, error) {
-	// Looked at before it is opened: opening a pipe would wait for its writer.
-	if info, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("source: %w", err)
-	} else if !info.Mode().IsRegular() {
+	f, info, err := openGiven(path)
+	if errors.As(err, new(*givenFile)) {
 		return "", &NotArchive{Path: path}
-	} else if info.Size() > archive.Default.Archive {
-		return "", &archive.Refusal{Archive: path, Rule: archive.RuleArchiveSize,
-			Detail: fmt.Sprintf("%d bytes, at most %d", info.Size(), archive.Default.Archive)}
 	}
-	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("source: %w", err)
 	}
 	defer f.Close()
+	if info.Size() > archive.Default.Archive {
+		return "", &archive.Refusal{Archive: path, Rule: archive.RuleArchiveSize,
+			Detail: fmt.Sprintf("%d bytes, at most %d", info.Size(), archive.Default.Archive)}
+	}
 	w := newHashWriter(io.Discard)
-	if _, err := io.Copy(w, f); err != nil {
+	n, err := io.Copy(w, io.LimitReader(f, archive.Default.Archive+1))
+	if err != nil {
 		return "", fmt.Errorf("source: %w", err)
+	}
+	if n > archive.Default.Archive {
+		return "", growsBeyond(path)
 	}
 	return w.digest(), nil
 }

@@ -21,14 +21,15 @@ import (
 
 // The signed revocation lists of an issuer lie in revocations/<issuer>/: the list
 // and the root that says who may sign it, each with the bundles that sign it, the
-// list's index, and what is known of the issuer's lists so far. What lies there was
-// verified before it was put there.
+// list's index, what is known of the issuer's lists so far, and where they come from.
+// What lies there was verified before it was put there.
 const (
 	RootFile      = "root.json"
 	ListFile      = "list.json"
 	BundlesSuffix = ".sigstore.jsonl" // beside a document: one Sigstore bundle a line
 	seenFile      = "state.json"
 	seenVersion   = 1
+	maxSeenBytes  = 64 << 10
 	maxIssuers    = 64
 
 	rebuildPrefix = ".index-"
@@ -64,7 +65,9 @@ func reservedIssuer(name string) bool {
 	return name == denialsFile || name == dissentsFile
 }
 
-// issuers returns whose lists are followed here, sorted.
+// Issuers returns whose lists are followed here, sorted.
+func (h *Home) Issuers() ([]string, error) { return h.issuers() }
+
 func (h *Home) issuers() ([]string, error) {
 	entries, err := os.ReadDir(h.join(revokedDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,16 +102,30 @@ func (h *Home) malformedList(issuer, file string, err error) error {
 	return &ListsDamaged{Issuer: issuer, Path: h.issuerPath(issuer, file), Err: err}
 }
 
+// readListFile reads a small file that is kept of an issuer's lists. A missing one is
+// fs.ErrNotExist, and what is no file of this program a damage.
+func (h *Home) readListFile(issuer, name string, limit int64) ([]byte, error) {
+	raw, err := readOwn(h.issuerPath(issuer, name), limit)
+	var bad *Malformed
+	switch {
+	case errors.As(err, &bad):
+		return nil, h.malformedList(issuer, name, bad.Err)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("revocation lists: %w", err)
+	}
+	return raw, err
+}
+
 // seen returns what is known of an issuer's lists. Its absence is a damage: an issuer
 // appears here whole or not at all.
 func (h *Home) seen(issuer string) (revlist.State, error) {
 	s := revlist.State{Issuer: issuer}
-	raw, err := os.ReadFile(h.issuerPath(issuer, seenFile))
+	raw, err := h.readListFile(issuer, seenFile, maxSeenBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, h.malformedList(issuer, seenFile, errors.New("is missing"))
 	}
 	if err != nil {
-		return s, fmt.Errorf("revocation lists: %w", err)
+		return s, err
 	}
 	var f seenLists
 	if err := ijson.Unmarshal(raw, &f); err != nil {
@@ -272,12 +289,12 @@ func indexList(dir string, list io.ReadSeeker) (revlist.Header, error) {
 // root returns the root that is trusted for an issuer, and its digest; nil where
 // none is.
 func (h *Home) root(issuer string) (*revlist.Root, digest.Digest, error) {
-	raw, err := readUpTo(h.issuerPath(issuer, RootFile), revlist.MaxRootBytes)
+	raw, err := h.readListFile(issuer, RootFile, revlist.MaxRootBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("revocation lists: %w", err)
+		return nil, "", err
 	}
 	root, err := parseRoot(raw)
 	if err == nil && root.Issuer != issuer {
@@ -293,24 +310,6 @@ func parseRoot(raw []byte) (*revlist.Root, error) {
 	return revlist.ReadRoot(strings.NewReader(string(raw)))
 }
 
-// readUpTo reads a regular file of at most limit bytes, and one more where it has
-// more.
-func readUpTo(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit+1))
-}
-
 // A FollowedList says how the list of one issuer stands here.
 type FollowedList struct {
 	Issuer     string
@@ -318,6 +317,7 @@ type FollowedList struct {
 	Verdict    revlist.Verdict
 	Root       *revlist.Root
 	RootDigest digest.Digest
+	Source     string // where it comes from; "": nobody remembers
 }
 
 // FollowedLists says how the list of every issuer stands, sorted by issuer.
@@ -338,6 +338,9 @@ func (h *Home) FollowedLists() ([]FollowedList, error) {
 			return nil, h.malformedList(l.issuer, RootFile, errors.New("is missing"))
 		}
 		out[i].Root, out[i].RootDigest = root, sum
+		if out[i].Source, err = h.ListSource(l.issuer); err != nil {
+			return nil, err
+		}
 	}
 	slices.SortFunc(out, func(a, b FollowedList) int { return strings.Compare(a.Issuer, b.Issuer) })
 	return out, nil

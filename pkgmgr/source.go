@@ -168,10 +168,19 @@ func (h *Home) beginProof(ctx context.Context, s *staged) error {
 	return nil
 }
 
+// growsBeyond refuses an archive that is larger than it was when it was looked at.
+func growsBeyond(path string) error {
+	return &archive.Refusal{Archive: path, Rule: archive.RuleArchiveSize, Detail: fmt.Sprintf("grows beyond %d bytes", archive.Default.Archive)}
+}
+
 // copyHashed copies src to the new file dst and returns it, open for reading at
 // its start, with its digest. Hashing overlaps with copying.
 func copyHashed(ctx context.Context, src, dst string) (_ *os.File, _ digest.Digest, err error) {
-	in, err := os.Open(src)
+	in, _, err := openGiven(src)
+	var given *givenFile
+	if errors.As(err, &given) { // it was another when it was looked at
+		return nil, "", &Malformed{Where: src, File: ".", Err: errors.New(given.reason)}
+	}
 	if err != nil {
 		return nil, "", fmt.Errorf("source: %w", err)
 	}
@@ -205,8 +214,7 @@ func copyHashed(ctx context.Context, src, dst string) (_ *os.File, _ digest.Dige
 		b := <-free
 		n, rerr := in.Read(b)
 		if total += int64(n); total > archive.Default.Archive {
-			err = &archive.Refusal{Archive: src, Rule: archive.RuleArchiveSize,
-				Detail: fmt.Sprintf("grows beyond %d bytes", archive.Default.Archive)}
+			err = growsBeyond(src)
 			break
 		}
 		if _, werr := out.Write(b[:n]); werr != nil {

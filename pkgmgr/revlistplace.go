@@ -1,0 +1,197 @@
+package pkgmgr
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/switchyard-plugins/switchyard/verify"
+)
+
+// A Fetcher fetches files over https; a session of the verify worker does.
+type Fetcher interface {
+	Fetch(context.Context, verify.FetchRequest, io.Writer) (*verify.Fetched, error)
+	Close()
+}
+
+// errNoFetcher says that this Home was opened by a caller that opens no connection.
+var errNoFetcher = errors.New("nobody opens a connection here")
+
+// openPlace opens the place that a source names. The caller closes it.
+func (h *Home) openPlace(ctx context.Context, s listSource) (listPlace, func(), error) {
+	if IsListURL(s.name) {
+		at, err := parseListURL(s.name)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s %w", s.name, err)
+		}
+		if h.fetcher == nil {
+			return nil, nil, errNoFetcher
+		}
+		f, err := h.fetcher(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return &listServer{home: h, fetcher: f, at: at, public: s.project}, f.Close, nil
+	}
+	info, err := os.Stat(s.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, &NotFound{Kind: "source", Name: s.name}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("revocation list: %w", err)
+	}
+	d := &listDirectory{dir: filepath.Dir(s.name), name: filepath.Base(s.name)}
+	if info.IsDir() {
+		d = &listDirectory{dir: s.name, name: ListFile}
+	}
+	return d, func() {}, nil
+}
+
+// A listDirectory is a directory of this machine.
+type listDirectory struct{ dir, name string }
+
+func (d *listDirectory) far() bool        { return false }
+func (d *listDirectory) listName() string { return d.name }
+
+func (d *listDirectory) read(_ context.Context, name string, limit int64) ([]byte, error) {
+	return readGiven(filepath.Join(d.dir, name), limit)
+}
+
+func (d *listDirectory) copyList(_ context.Context, to io.Writer, limit int64) error {
+	path := filepath.Join(d.dir, d.name)
+	f, _, err := openGiven(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &NotFound{Kind: "source", Name: path}
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	n, err := io.Copy(to, io.LimitReader(f, limit+1))
+	if err == nil && n > limit {
+		err = tooLarge(path, limit)
+	}
+	return err
+}
+
+// keys reads all public keys of the directory: a key may have any name there.
+func (d *listDirectory) keys(context.Context, []string) ([]string, error) {
+	names, err := readNames(d.dir)
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".pub") })
+	slices.Sort(names)
+	if len(names) > maxKeys {
+		return nil, &givenFile{path: d.dir, reason: fmt.Sprintf("holds %d keys, at most %d are read", len(names), maxKeys)}
+	}
+	var keys []string
+	for _, name := range names {
+		text, err := readGiven(filepath.Join(d.dir, name), maxKeyBytes)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, string(text))
+	}
+	return keys, nil
+}
+
+// A listServer is a directory behind https.
+type listServer struct {
+	home    *Home
+	fetcher Fetcher
+	at      listURL
+	public  bool
+}
+
+func (s *listServer) far() bool        { return true }
+func (s *listServer) listName() string { return s.at.name }
+
+// fetch fetches a file. A refusal keeps its code; one that says what a place says of any
+// of its files is that.
+func (s *listServer) fetch(ctx context.Context, name string, limit int64, to io.Writer) error {
+	from := s.at.file(name)
+	s.home.on.stage("fetching " + from)
+	_, err := s.fetcher.Fetch(ctx, verify.FetchRequest{URL: from, Limit: limit, Public: s.public}, to)
+	var refusal *verify.Refusal
+	if errors.As(err, &refusal) {
+		switch refusal.Code {
+		case verify.CodeNetworkNotFound:
+			return fs.ErrNotExist
+		case verify.CodeNetworkTooLarge:
+			return tooLarge(from, limit)
+		}
+		return &FetchRefused{URL: s.at.String(), Project: s.public, Refusal: refusal}
+	}
+	return err
+}
+
+func (s *listServer) read(ctx context.Context, name string, limit int64) ([]byte, error) {
+	var b bytes.Buffer
+	if err := s.fetch(ctx, name, limit, &b); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+func (s *listServer) copyList(ctx context.Context, to io.Writer, limit int64) error {
+	err := s.fetch(ctx, s.at.name, limit, to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &NotFound{Kind: "source", Name: s.at.file(s.at.name)}
+	}
+	return err
+}
+
+// keys fetches the keys with these ids under the names that revocations create gives them:
+// what lies in a directory cannot be asked for. One that is another key proves nothing.
+func (s *listServer) keys(ctx context.Context, ids []string) ([]string, error) {
+	a, err := s.home.assurance()
+	if err != nil {
+		return nil, err
+	}
+	here := map[string]bool{}
+	for _, text := range a.Keys {
+		if id, err := verify.KeyID(text); err == nil {
+			here[id] = true
+		}
+	}
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return here[id] })
+	if len(ids) > maxKeys {
+		return nil, &givenFile{path: s.at.String(), reason: fmt.Sprintf("names %d keys in its roots, at most %d are fetched", len(ids), maxKeys)}
+	}
+	var keys []string
+	for _, id := range ids {
+		text, err := s.read(ctx, publicKeyFile(id), maxKeyBytes)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if found, err := verify.KeyID(string(text)); err == nil && found == id {
+			keys = append(keys, string(text))
+		}
+	}
+	return keys, nil
+}
+
+// A FetchRefused says why nothing could be fetched from where a list is published.
+type FetchRefused struct {
+	URL     string // of the directory or list
+	Project bool   // a project's file names it
+	Refusal *verify.Refusal
+}
+
+func (e *FetchRefused) Error() string {
+	return "revocation list of " + e.URL + ": " + e.Refusal.Message
+}
+
+// Unwrap returns the refusal.
+func (e *FetchRefused) Unwrap() error { return e.Refusal }
