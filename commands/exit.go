@@ -31,7 +31,7 @@ const (
 func (in *invocation) classify(err error) failure {
 	f := failure{exit: exitFailed, code: "failed", message: err.Error()}
 	for _, try := range []func(error, *failure) bool{
-		in.classifyOwn, in.classifyWorker, in.classifyLists, in.classifyPolicy, in.classifyPackage, in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
+		in.classifyOwn, in.classifyNetwork, in.classifyWorker, in.classifyLists, in.classifyPolicy, in.classifyPackage, in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
 	} {
 		if try(err, &f) {
 			break
@@ -43,6 +43,10 @@ func (in *invocation) classify(err error) failure {
 	var verified *verifyFailure
 	if errors.As(err, &verified) {
 		f.details = verified.data
+	}
+	var updates *updateFailure
+	if errors.As(err, &updates) {
+		f.details = updates.data
 	}
 	if f.message == err.Error() {
 		f.lines = sentences(err)

@@ -30,7 +30,7 @@ func (in *invocation) home() (*pkgmgr.Home, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress(), Assurance: in.assurance(), HostVersion: version})
+	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress(), Assurance: in.assurance(), Fetcher: in.fetcher, HostVersion: version})
 	if err != nil {
 		return nil, err
 	}

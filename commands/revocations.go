@@ -161,8 +161,11 @@ func (in *invocation) classifyLists(err error, f *failure) bool {
 		stale   *pkgmgr.ListsNotFresh
 		root    *pkgmgr.RootFault
 		fault   *revlist.Error
+		url     *pkgmgr.BadListURL
 	)
 	switch {
+	case errors.As(err, &url):
+		f.exit, f.code, f.hint = exitUsage, "usage", in.next("help", "revocations", "update")
 	case errors.As(err, &refused):
 		f.exit, f.code, f.message = exitEvidence, refused.Code, refused.Error()
 		causes := listCauses(refused.Code)
@@ -170,9 +173,11 @@ func (in *invocation) classifyLists(err error, f *failure) bool {
 		f.block = &block{title: "REVOCATION LIST REFUSED", causes: causes, facts: [][2]string{{"issuer", refused.Issuer}, {"reason", refused.Reason}}}
 		f.hint = in.next("revocations", "list")
 		switch {
-		case refused.Code == pkgmgr.CodeRootUntrusted && len(in.given) == 1:
+		case refused.Code == pkgmgr.CodeRootUntrusted, refused.Code == pkgmgr.CodeNotFollowed && refused.Root != "":
 			f.block.facts = append(f.block.facts, [2]string{"root", string(refused.Root)})
-			f.hint = in.next("revocations", "update", in.given[0], "--trust-root", string(refused.Root))
+			f.hint = in.next("revocations", "update", refused.Source, "--trust-root", string(refused.Root))
+		case refused.Code == pkgmgr.CodeNoSource:
+			f.hint = in.next("revocations", "update", "SOURCE")
 		case refused.Issuer == "":
 			f.block.facts = f.block.facts[1:]
 		}
@@ -219,11 +224,15 @@ func listCauses(code string) []string {
 		}
 	case pkgmgr.CodeRootUntrusted:
 		return []string{"no list of this issuer was followed here before: compare the root's digest with what the issuer says by another way, then accept it"}
+	case pkgmgr.CodeNotFollowed:
+		return []string{"compare the root's digest with what the issuer says by another way, then follow the issuer yourself, or leave the project's source alone"}
+	case pkgmgr.CodeNoSource:
+		return []string{"the list was adopted by an earlier version of this program: name its source once"}
 	case pkgmgr.CodeRootMissing:
 		return []string{"the list was copied without " + pkgmgr.RootFile}
 	case string(revlist.RootVersion):
 		return []string{
-			"a rotation between was left out: adopt the roots one after the other",
+			"a rotation between was left out: its root belongs beside the others, as root.<version>.json",
 			"the source is an old copy, or somebody wants an old root back",
 		}
 	}

@@ -20,6 +20,7 @@ type followedData struct {
 	IssuedAt     time.Time     `json:"issuedAt,omitzero" doc:"When it was issued."`
 	ExpiresAt    time.Time     `json:"expiresAt,omitzero" doc:"When it expires."`
 	Digest       digest.Digest `json:"digest" doc:"The list's digest."`
+	Source       string        `json:"source" doc:"Where it came from when you said so last, or empty."`
 	Root         digest.Digest `json:"root" doc:"The digest of the root that says who may sign."`
 	RootVersion  int64         `json:"rootVersion" doc:"The root's version."`
 	RootExpires  time.Time     `json:"rootExpiresAt" doc:"When the root stops accepting lists."`
@@ -71,7 +72,7 @@ func revocationsListCommand(in *invocation) *cli.Command {
 }
 
 func newFollowedData(f pkgmgr.FollowedList) followedData {
-	d := followedData{Issuer: f.Issuer, Outcome: string(f.Verdict.Outcome), Message: f.Verdict.Message, Root: f.RootDigest, RootVersion: int64(f.Root.Version),
+	d := followedData{Issuer: f.Issuer, Source: f.Source, Outcome: string(f.Verdict.Outcome), Message: f.Verdict.Message, Root: f.RootDigest, RootVersion: int64(f.Root.Version),
 		RootExpires: f.Root.ExpiresAt, ListSigners: newSigners(f.Root.ListSigners), Threshold: f.Root.ListThreshold,
 		RootSigners: newSigners(f.Root.RootSigners), RootRequired: f.Root.RootThreshold}
 	if l := f.List; l != nil {
@@ -101,6 +102,9 @@ func (p *page) followed(d revocationsListData) {
 			p.field("issued", "%s", p.moment(l.IssuedAt))
 			p.field("expires", "%s", p.moment(l.ExpiresAt))
 			p.field("digest", "%s", l.Digest)
+		}
+		if l.Source != "" {
+			p.field("source", "%s", l.Source)
 		}
 		p.field("root", "%d, %s", l.RootVersion, l.Root)
 		p.field("root expires", "%s", p.moment(l.RootExpires))

@@ -49,7 +49,7 @@ func (h *Home) proveOffer(ctx context.Context, o *listOffer) error {
 		}
 		path := filepath.Join(o.dir, RootFile)
 		if i < len(o.roots)-1 { // an Ed25519 signature is over the bytes
-			path = filepath.Join(o.dir, earlierRoot(r.Version))
+			path = filepath.Join(o.dir, EarlierRootFile(r.Version))
 			if err := writeSynced(path, r.raw); err != nil {
 				return h.cannotWrite("staging", err)
 			}

@@ -23,11 +23,11 @@ const (
 	maxRotations       = 256      // that one update catches up with
 )
 
-// earlierRoot is the name of a root that another has followed.
-func earlierRoot(version uint64) string { return fmt.Sprintf("root.%d.json", version) }
+// EarlierRootFile is the name of a root that another has followed.
+func EarlierRootFile(version uint64) string { return fmt.Sprintf("root.%d.json", version) }
 
-// publicKeyFile is the name of a public key beside the documents that it signs.
-func publicKeyFile(id string) string { return digest.Digest(id).Hex()[:16] + ".pub" }
+// KeyFile is the name of the public key with an id beside a list.
+func KeyFile(id string) string { return digest.Digest(id).Hex()[:16] + ".pub" }
 
 // A listPlace is where an issuer's files are published. What is not there is
 // fs.ErrNotExist, what is not read as it is a *givenFile.
@@ -140,7 +140,7 @@ func (h *Home) takeRoots(ctx context.Context, o *listOffer, s listSource, place 
 	for _, r := range o.roots {
 		name := RootFile
 		if r != last {
-			name = earlierRoot(r.Version)
+			name = EarlierRootFile(r.Version)
 		}
 		if r.bundles, err = place.read(ctx, name+BundlesSuffix, max(room, 1)); errors.Is(err, fs.ErrNotExist) {
 			err = nil
@@ -184,7 +184,7 @@ func chainOfRoots(ctx context.Context, place listPlace, known *revlist.Root, las
 			Reason: fmt.Sprintf("version %d of the root does not follow version %d, and at most %d rotations are made up for", last.Version, known.Version, maxRotations)}
 	}
 	for version := last.Version - 1; version > 0 && len(list) <= maxRotations && (known == nil || version > known.Version); version-- {
-		r, err := readOfferedRoot(ctx, place, earlierRoot(version))
+		r, err := readOfferedRoot(ctx, place, EarlierRootFile(version))
 		if errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -203,7 +203,7 @@ func chainOfRoots(ctx context.Context, place listPlace, known *revlist.Root, las
 	slices.Reverse(list)
 	if next := list[0]; next.Version != known.Version+1 {
 		return nil, &ListRefused{Issuer: last.Issuer, Code: ListCode(revlist.RootVersion), Root: last.digest,
-			Reason: fmt.Sprintf("version %d of the root does not follow version %d, and there is no %s beside it", next.Version, known.Version, earlierRoot(next.Version-1))}
+			Reason: fmt.Sprintf("version %d of the root does not follow version %d, and there is no %s beside it", next.Version, known.Version, EarlierRootFile(next.Version-1))}
 	}
 	return list, nil
 }

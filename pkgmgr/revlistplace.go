@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
 	"github.com/switchyard-plugins/switchyard/verify"
 )
 
@@ -27,9 +28,9 @@ var errNoFetcher = errors.New("nobody opens a connection here")
 // openPlace opens the place that a source names. The caller closes it.
 func (h *Home) openPlace(ctx context.Context, s listSource) (listPlace, func(), error) {
 	if IsListURL(s.name) {
-		at, err := parseListURL(s.name)
+		at, err := project.ParseListURL(s.name)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s %w", s.name, err)
+			return nil, nil, &BadListURL{s.name, err}
 		}
 		if h.fetcher == nil {
 			return nil, nil, errNoFetcher
@@ -82,19 +83,23 @@ func (d *listDirectory) copyList(_ context.Context, to io.Writer, limit int64) e
 }
 
 // keys reads all public keys of the directory: a key may have any name there.
-func (d *listDirectory) keys(context.Context, []string) ([]string, error) {
-	names, err := readNames(d.dir)
+func (d *listDirectory) keys(context.Context, []string) ([]string, error) { return keysIn(d.dir) }
+
+// keysIn reads the public keys in a directory. They prove who signed; who may is what
+// the root says, by the digests of keys.
+func keysIn(dir string) ([]string, error) {
+	names, err := readNames(dir)
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".pub") })
 	slices.Sort(names)
 	if len(names) > maxKeys {
-		return nil, &givenFile{path: d.dir, reason: fmt.Sprintf("holds %d keys, at most %d are read", len(names), maxKeys)}
+		return nil, &givenFile{path: dir, reason: fmt.Sprintf("holds %d keys, at most %d are read", len(names), maxKeys)}
 	}
 	var keys []string
 	for _, name := range names {
-		text, err := readGiven(filepath.Join(d.dir, name), maxKeyBytes)
+		text, err := readGiven(filepath.Join(dir, name), maxKeyBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -107,17 +112,17 @@ func (d *listDirectory) keys(context.Context, []string) ([]string, error) {
 type listServer struct {
 	home    *Home
 	fetcher Fetcher
-	at      listURL
+	at      project.ListURL
 	public  bool
 }
 
 func (s *listServer) far() bool        { return true }
-func (s *listServer) listName() string { return s.at.name }
+func (s *listServer) listName() string { return s.at.Name }
 
 // fetch fetches a file. A refusal keeps its code; one that says what a place says of any
 // of its files is that.
 func (s *listServer) fetch(ctx context.Context, name string, limit int64, to io.Writer) error {
-	from := s.at.file(name)
+	from := s.at.File(name)
 	s.home.on.stage("fetching " + from)
 	_, err := s.fetcher.Fetch(ctx, verify.FetchRequest{URL: from, Limit: limit, Public: s.public}, to)
 	var refusal *verify.Refusal
@@ -142,9 +147,9 @@ func (s *listServer) read(ctx context.Context, name string, limit int64) ([]byte
 }
 
 func (s *listServer) copyList(ctx context.Context, to io.Writer, limit int64) error {
-	err := s.fetch(ctx, s.at.name, limit, to)
+	err := s.fetch(ctx, s.at.Name, limit, to)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &NotFound{Kind: "source", Name: s.at.file(s.at.name)}
+		return &NotFound{Kind: "source", Name: s.at.File(s.at.Name)}
 	}
 	return err
 }
@@ -168,7 +173,7 @@ func (s *listServer) keys(ctx context.Context, ids []string) ([]string, error) {
 	}
 	var keys []string
 	for _, id := range ids {
-		text, err := s.read(ctx, publicKeyFile(id), maxKeyBytes)
+		text, err := s.read(ctx, KeyFile(id), maxKeyBytes)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -181,6 +186,17 @@ func (s *listServer) keys(ctx context.Context, ids []string) ([]string, error) {
 	}
 	return keys, nil
 }
+
+// A BadListURL says why no list can be fetched from a URL.
+type BadListURL struct {
+	URL string
+	Err error
+}
+
+func (e *BadListURL) Error() string { return fmt.Sprintf("%q %v", e.URL, e.Err) }
+
+// Unwrap returns the reason.
+func (e *BadListURL) Unwrap() error { return e.Err }
 
 // A FetchRefused says why nothing could be fetched from where a list is published.
 type FetchRefused struct {

@@ -36,6 +36,7 @@ type ListRefused struct {
 	Fault  revlist.Code // of an unreadable document: which rule it breaks; else ""
 	Reason string
 	Root   digest.Digest // of the root that came with the list, "" where none did
+	Source string        // where it was taken from, as it was named
 	Err    error         // what package revlist or the verify worker said; may be nil
 }
 

@@ -2,9 +2,11 @@ package pkgmgr
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/verify"
@@ -16,7 +18,6 @@ const EventLists = "revocations.update"
 
 // A ListUpdate says what an update did.
 type ListUpdate struct {
-	Source      string // an https URL, or an absolute path
 	List        revlist.Header
 	Verdict     revlist.Verdict // expired lists are adopted, too: they deny more than older ones
 	Was         uint64          // the version before; 0: there was none
@@ -53,7 +54,7 @@ func (s listSource) notFollowed(issuer string, root digest.Digest) error {
 // UpdateLists adopts the list at source, an https URL, a directory that holds ListFile, or
 // a list in one, with the root beside it where there is one. The first root of an issuer is
 // accepted if it has the digest first. The source is remembered for UpdateIssuer. A URL that
-// is none is an error that begins with it.
+// no list can be fetched from is a *BadListURL.
 func (h *Home) UpdateLists(ctx context.Context, source string, first digest.Digest) (*ListUpdate, error) {
 	return h.updateLists(ctx, listSource{name: source, first: first})
 }
@@ -77,17 +78,21 @@ func (h *Home) UpdateProjectLists(ctx context.Context, source string) (*ListUpda
 	return h.updateLists(ctx, listSource{name: source, project: true})
 }
 
-// updateLists verifies everything before anything changes: the first root against its
+// updateLists is takeAndAccept, which names the source in what is refused.
+func (h *Home) updateLists(ctx context.Context, s listSource) (*ListUpdate, error) {
+	u, err := h.takeAndAccept(ctx, s)
+	var refused *ListRefused
+	if errors.As(err, &refused) {
+		refused.Source = s.name
+	}
+	return u, err
+}
+
+// takeAndAccept verifies everything before anything changes: the first root against its
 // digest, or each that follows against the one before, then who signed the list, then that
 // it is no step back. Killed at any point it leaves the old list or the new one. Other
 // commands are kept waiting only when everything is there and proved.
-func (h *Home) updateLists(ctx context.Context, s listSource) (*ListUpdate, error) {
-	if !IsListURL(s.name) {
-		var err error
-		if s.name, err = filepath.Abs(s.name); err != nil {
-			return nil, fmt.Errorf("revocation list: %w", err)
-		}
-	}
+func (h *Home) takeAndAccept(ctx context.Context, s listSource) (*ListUpdate, error) {
 	place, done, err := h.openPlace(ctx, s)
 	if err != nil {
 		return nil, err
@@ -110,7 +115,7 @@ func (h *Home) updateLists(ctx context.Context, s listSource) (*ListUpdate, erro
 		return nil, err
 	}
 	defer unlock()
-	out := &ListUpdate{Source: s.name, List: o.list, Signers: o.listSigners}
+	out := &ListUpdate{List: o.list, Signers: o.listSigners}
 	known, before, err := h.acceptRoots(o, s, out)
 	if err != nil {
 		return nil, err
@@ -142,12 +147,21 @@ func (o *listOffer) note(s listSource, before revlist.State) error {
 	if err := writeSynced(filepath.Join(o.dir, seenFile), next); err != nil || s.project {
 		return err
 	}
-	source, err := encodeSource(s.name)
+	source := s.name
+	if !IsListURL(source) {
+		source, err = filepath.Abs(source)
+	} else if at, perr := project.ParseListURL(source); perr == nil {
+		source = at.String()
+	}
+	if err != nil {
+		return err
+	}
+	text, err := encodeSource(source)
 	if err != nil {
 		return err
 	}
 	o.remembered = true
-	return writeSynced(filepath.Join(o.dir, sourceFile), source)
+	return writeSynced(filepath.Join(o.dir, sourceFile), text)
 }
 
 // stopListed asks every running call that a list blocks by now to stop.

@@ -19,6 +19,7 @@ const ConfigVersion = 1
 const (
 	MaxConfigBytes = 1 << 20
 	MaxPlugins     = 1000
+	MaxListSources = 16
 )
 
 // Config is switchyard.toml.
@@ -28,6 +29,9 @@ type Config struct {
 	Platforms []string
 	Plugins   map[string]Wanted // by id, never nil
 	Policy    *policy.Narrowing // nil when the file does not say
+	// Lists are where revocation lists are published that the project's users may want
+	// to follow anew, in the order of the file, each in its one spelling.
+	Lists []ListURL
 }
 
 // Wanted is what a project asks of one plugin.
@@ -93,6 +97,9 @@ func (r reader) config() *Config {
 	if n := t.Optional("policy", tomlstrict.Table); n != nil {
 		c.Policy = policy.ParseNarrowing(r.Document, n)
 	}
+	for _, n := range t.Tables("revocations", MaxListSources) {
+		r.list(c, n)
+	}
 	t.Close()
 	return c
 }
@@ -114,6 +121,22 @@ func (r reader) platforms(t *tomlstrict.TableReader) []string {
 		platforms = append(platforms, v.Text)
 	}
 	return platforms
+}
+
+// list reads one [[revocations]]: a place, and nothing that would add an issuer or a root.
+func (r reader) list(c *Config, n *tomlstrict.Node) {
+	t := r.Read(n, "[[revocations]]")
+	if v, ok := t.Text("source", true); ok {
+		switch u, err := ParseListURL(v.Text); {
+		case err != nil:
+			r.Faultf(v.Offset, "source %v", err)
+		case slices.Contains(c.Lists, u):
+			r.Faultf(v.Offset, "source \"%s\" occurs twice", u)
+		default:
+			c.Lists = append(c.Lists, u)
+		}
+	}
+	t.Close()
 }
 
 func (r reader) wanted(m *tomlstrict.Member) Wanted {

@@ -191,6 +191,26 @@ func (p *Project) ReadConfig() (*Config, []byte, error) {
 // policy: nil where it asks for nothing, or where there is no project. Its errors are
 // those of Find and ReadConfig.
 func Narrowing(dir string) (*policy.Narrowing, error) {
+	c, err := configOf(dir)
+	if c == nil {
+		return nil, err
+	}
+	return c.Policy, nil
+}
+
+// Lists returns where the project that dir belongs to says that revocation lists are
+// published: nothing where there is no project. Its errors are those of Narrowing.
+func Lists(dir string) ([]ListURL, error) {
+	c, err := configOf(dir)
+	if c == nil {
+		return nil, err
+	}
+	return c.Lists, nil
+}
+
+// configOf reads the switchyard.toml of the project that dir belongs to; nil where there is
+// none.
+func configOf(dir string) (*Config, error) {
 	p, err := Find(dir)
 	if errors.Is(err, ErrNone) || err == nil && !p.HasConfig {
 		return nil, nil
@@ -199,10 +219,7 @@ func Narrowing(dir string) (*policy.Narrowing, error) {
 		return nil, err
 	}
 	c, _, err := p.ReadConfig()
-	if err != nil {
-		return nil, err
-	}
-	return c.Policy, nil
+	return c, err
 }
 
 // EditConfig replaces switchyard.toml by what edit makes of its text (nil when
