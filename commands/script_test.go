@@ -47,6 +47,8 @@ func TestMain(m *testing.M) {
 //	worker                     puts the verify worker beside switchyard
 //	sigstore DIR               serves an instance of Sigstore; sigstore-local says what it
 //	                           writes into DIR
+//	serve NAME DIR [BEHAVIOUR FILE [ARGUMENT]]
+//	                           serves a directory over https; server_test.go lists the behaviours
 //	await FIFO                 waits until something opens the named pipe for writing
 //
 // Whatever `switchyard … --json` prints is checked against its schema.
@@ -82,6 +84,7 @@ func TestScripts(t *testing.T) {
 			"interrupts": interruptsAfter,
 			"worker":     besideWorker,
 			"sigstore":   serveSigstore,
+			"serve":      serveFiles,
 		},
 	})
 }
