@@ -104,8 +104,11 @@ type listUpdates struct {
 	failed error // the first
 }
 
-// update makes one update; d says what is known before.
+// update makes one update; d says what is known before. After an interrupt, none is made.
 func (u *listUpdates) update(d updatedListData, do func() (*pkgmgr.ListUpdate, error)) {
+	if u.in.interrupted() {
+		return
+	}
 	done, err := do()
 	if err != nil {
 		f := u.in.classify(err)
@@ -114,7 +117,7 @@ func (u *listUpdates) update(d updatedListData, do func() (*pkgmgr.ListUpdate, e
 		if errors.As(err, &refused) {
 			d.Issuer = refused.Issuer
 		}
-		if u.failed == nil {
+		if u.failed == nil || u.in.interrupted() {
 			u.failed = err
 		}
 	} else {

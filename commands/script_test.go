@@ -210,7 +210,7 @@ func interruptsAfter(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(program, args[3:]...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "PATH", "TMPDIR", "SWITCHYARD_DATA_DIR"} {
+	for _, name := range []string{"HOME", "PATH", "TMPDIR", "SWITCHYARD_DATA_DIR", "SSL_CERT_FILE"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	var out, errs bytes.Buffer

@@ -27,7 +27,9 @@ var misbehaviours = map[string]func(w http.ResponseWriter, r *http.Request, argu
 			}
 		}
 	},
-	"cut": func(w http.ResponseWriter, _ *http.Request, text string) { answerRaw(w, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"+text) },
+	"cut": func(w http.ResponseWriter, _ *http.Request, text string) {
+		answerRaw(w, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"+text)
+	},
 	"short": func(w http.ResponseWriter, _ *http.Request, text string) {
 		answerRaw(w, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"+text)
 	},
@@ -47,9 +49,19 @@ var misbehaviours = map[string]func(w http.ResponseWriter, r *http.Request, argu
 		w.WriteHeader(http.StatusNotFound)
 		io.WriteString(w, "<html>There is no such page</html>")
 	},
-	"found":     func(w http.ResponseWriter, _ *http.Request, _ string) { io.WriteString(w, "<html>There is no such page</html>") },
+	"found": func(w http.ResponseWriter, _ *http.Request, _ string) {
+		io.WriteString(w, "<html>There is no such page</html>")
+	},
 	"unchanged": func(w http.ResponseWriter, _ *http.Request, _ string) { w.WriteHeader(http.StatusNotModified) },
-	"failing":   func(w http.ResponseWriter, _ *http.Request, _ string) { w.WriteHeader(http.StatusServiceUnavailable) },
+	"hang": func(w http.ResponseWriter, r *http.Request, pipe string) {
+		io.WriteString(w, "{")
+		http.NewResponseController(w).Flush()
+		if f, err := os.OpenFile(pipe, os.O_WRONLY, 0); err == nil {
+			f.Close()
+		}
+		<-r.Context().Done()
+	},
+	"failing": func(w http.ResponseWriter, _ *http.Request, _ string) { w.WriteHeader(http.StatusServiceUnavailable) },
 }
 
 // answerRaw writes an answer that HTTP does not know.

@@ -38,7 +38,7 @@ func (in *invocation) classifyWorker(err error, f *failure) bool {
 	case errors.As(err, &unusable):
 		f.code, f.hint = "worker.unusable", reinstall
 		f.details = workerDetails{Path: unusable.Path}
-	case errors.As(err, &broken):
+	case errors.As(err, &broken) && !in.interrupted(): // else it was ended, and did not break
 		f.code, f.hint = "worker.broken", reinstall
 		f.details = workerDetails{Path: broken.Path, Stderr: broken.Stderr}
 	case errors.As(err, &token):

@@ -20,6 +20,7 @@ import (
 const (
 	maxDocumentBundles = 2 * revlist.MaxSigners
 	maxBundlesBytes    = 64 << 20 // of one list, and of all roots together
+	maxRootsBytes      = 16 << 20 // of all roots together
 	maxRotations       = 256      // that one update catches up with
 )
 
@@ -183,6 +184,7 @@ func chainOfRoots(ctx context.Context, place listPlace, known *revlist.Root, las
 		return nil, &ListRefused{Issuer: last.Issuer, Code: ListCode(revlist.RootVersion), Root: last.digest,
 			Reason: fmt.Sprintf("version %d of the root does not follow version %d, and at most %d rotations are made up for", last.Version, known.Version, maxRotations)}
 	}
+	room := int64(maxRootsBytes)
 	for version := last.Version - 1; version > 0 && len(list) <= maxRotations && (known == nil || version > known.Version); version-- {
 		r, err := readOfferedRoot(ctx, place, EarlierRootFile(version))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -190,6 +192,9 @@ func chainOfRoots(ctx context.Context, place listPlace, known *revlist.Root, las
 		}
 		if err != nil {
 			return nil, err
+		}
+		if room -= int64(len(r.raw)); room < 0 {
+			return nil, refusedFile(last.Issuer, codeRootUnreadable, tooLarge("what its roots are in together", maxRootsBytes))
 		}
 		list = append(list, r)
 		if known == nil && r.digest == first {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
 	"github.com/switchyard-plugins/switchyard/verify"
@@ -39,7 +40,7 @@ func (h *Home) openPlace(ctx context.Context, s listSource) (listPlace, func(), 
 		if err != nil {
 			return nil, nil, err
 		}
-		return &listServer{home: h, fetcher: f, at: at, public: s.project}, f.Close, nil
+		return &listServer{home: h, fetcher: f, at: at, public: s.project, until: time.Now().Add(maxFetching)}, f.Close, nil
 	}
 	info, err := os.Stat(s.name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +115,12 @@ type listServer struct {
 	fetcher Fetcher
 	at      project.ListURL
 	public  bool
+	until   time.Time // nothing more is fetched
 }
+
+// maxFetching bounds the time after which no further file of a list is fetched. Each file
+// has a bound of its own.
+const maxFetching = 20 * time.Minute
 
 func (s *listServer) far() bool        { return true }
 func (s *listServer) listName() string { return s.at.Name }
@@ -123,7 +129,14 @@ func (s *listServer) listName() string { return s.at.Name }
 // of its files is that.
 func (s *listServer) fetch(ctx context.Context, name string, limit int64, to io.Writer) error {
 	from := s.at.File(name)
+	if time.Now().After(s.until) {
+		return &FetchRefused{URL: s.at.String(), Project: s.public,
+			Refusal: &verify.Refusal{Code: verify.CodeNetworkTimeout, Message: fmt.Sprintf("not everything has come within %v", maxFetching)}}
+	}
 	s.home.on.stage("fetching " + from)
+	if s.home.on.Bytes != nil {
+		to = &counted{to: to, tell: s.home.on.Bytes}
+	}
 	_, err := s.fetcher.Fetch(ctx, verify.FetchRequest{URL: from, Limit: limit, Public: s.public}, to)
 	var refusal *verify.Refusal
 	if errors.As(err, &refusal) {
@@ -136,6 +149,20 @@ func (s *listServer) fetch(ctx context.Context, name string, limit int64, to io.
 		return &FetchRefused{URL: s.at.String(), Project: s.public, Refusal: refusal}
 	}
 	return err
+}
+
+// counted tells how much was written.
+type counted struct {
+	to   io.Writer
+	done int64
+	tell func(done, total int64)
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.to.Write(p)
+	c.done += int64(n)
+	c.tell(c.done, 0)
+	return n, err
 }
 
 func (s *listServer) read(ctx context.Context, name string, limit int64) ([]byte, error) {
@@ -193,7 +220,7 @@ type BadListURL struct {
 	Err error
 }
 
-func (e *BadListURL) Error() string { return fmt.Sprintf("%q %v", e.URL, e.Err) }
+func (e *BadListURL) Error() string { return fmt.Sprintf("\"%s\" %v", e.URL, e.Err) }
 
 // Unwrap returns the reason.
 func (e *BadListURL) Unwrap() error { return e.Err }

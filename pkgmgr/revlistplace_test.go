@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/switchyard-plugins/switchyard/pkgmgr/project"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/verify"
 	"github.com/switchyard-plugins/switchyard/verify/revlist"
@@ -344,6 +345,19 @@ func TestRotationsAreBounded(t *testing.T) {
 	listRefused(t, err, CodeRootUntrusted, "")
 	if len(s.asked) != 1+maxRotations {
 		t.Errorf("asked %d times", len(s.asked))
+	}
+}
+
+// TestFetchingHasAnEnd holds that a server with many slow files is given up, too.
+func TestFetchingHasAnEnd(t *testing.T) {
+	f, s := served(t)
+	f.follow()
+	at, err := project.ParseListURL(onServer)
+	must(t, err)
+	late := &listServer{home: f.Home, fetcher: s, at: at, until: time.Now().Add(-time.Second)}
+	_, err = late.read(f.ctx, RootFile, 10)
+	if no := as[*FetchRefused](t, err); no.Refusal.Code != verify.CodeNetworkTimeout || len(s.asked) > 0 {
+		t.Errorf("%+v, asked for %q", no, s.asked)
 	}
 }
 

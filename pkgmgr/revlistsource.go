@@ -49,10 +49,10 @@ func (h *Home) ListSource(issuer string) (string, error) {
 	}
 	if IsListURL(f.Source) {
 		if _, err := project.ParseListURL(f.Source); err != nil {
-			return "", h.malformedList(issuer, sourceFile, fmt.Errorf("%q %w", f.Source, err))
+			return "", h.malformedList(issuer, sourceFile, fmt.Errorf("\"%s\" %w", f.Source, err))
 		}
 	} else if !filepath.IsAbs(f.Source) {
-		return "", h.malformedList(issuer, sourceFile, fmt.Errorf("%q is neither a URL nor an absolute path", f.Source))
+		return "", h.malformedList(issuer, sourceFile, fmt.Errorf("\"%s\" is neither a URL nor an absolute path", f.Source))
 	}
 	return f.Source, nil
 }

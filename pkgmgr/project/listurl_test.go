@@ -1,6 +1,7 @@
 package project
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -56,6 +57,29 @@ func TestParseListURL(t *testing.T) {
 			t.Errorf("%q: %q, %v", text, u, err)
 		}
 	}
+}
+
+// FuzzParseListURL holds that whatever is read is https, names no user, and is read again as
+// the same.
+func FuzzParseListURL(f *testing.F) {
+	for _, seed := range []string{"https://a.example/lists/", "https://a.example//b/c.json", "https://[::1]:1/%2e%2e/", "https://a@b/", "https://a/\\b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		u, err := ParseListURL(text)
+		if err != nil {
+			return
+		}
+		for _, name := range []string{u.Name, "root.json"} {
+			at, err := url.Parse(u.File(name))
+			if err != nil || at.Scheme != "https" || at.User != nil || at.Host == "" || at.RawQuery != "" || at.Fragment != "" {
+				t.Errorf("%q: %s is %+v, %v", text, name, at, err)
+			}
+		}
+		if again, err := ParseListURL(u.String()); err != nil || again != u {
+			t.Errorf("%q is %q, and that is %q, %v", text, u, again, err)
+		}
+	})
 }
 
 func longPath(n int) string { return strings.Repeat("a", n) }

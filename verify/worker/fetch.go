@@ -48,7 +48,7 @@ func fetch(r verify.FetchRequest, send func(chunk []byte) error) (*verify.Fetche
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), nil)
 	if err != nil {
-		return nil, refuse(verify.CodeNetworkRequest, "%q is no URL", r.URL)
+		return nil, refuse(verify.CodeNetworkRequest, "\"%s\" is no URL", r.URL)
 	}
 	request.Header.Set("User-Agent", "switchyard")
 	// The bytes as they are: what is packed could be as large as it likes when unpacked.
@@ -65,7 +65,7 @@ func fetch(r verify.FetchRequest, send func(chunk []byte) error) (*verify.Fetche
 	case response.StatusCode != http.StatusOK:
 		return nil, refuse(verify.CodeNetworkStatus, "%s answers %d %s", from, response.StatusCode, http.StatusText(response.StatusCode))
 	case encoding != "" && encoding != "identity":
-		return nil, refuse(verify.CodeNetworkAnswer, "%s is encoded as %q, which was not asked for", from, encoding)
+		return nil, refuse(verify.CodeNetworkAnswer, "%s is encoded as \"%s\", which was not asked for", from, encoding)
 	}
 	done := &verify.Fetched{}
 	for chunk := make([]byte, verify.MaxChunk); ; {
