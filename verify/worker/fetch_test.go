@@ -111,15 +111,23 @@ func TestFetchIsRefused(t *testing.T) {
 		code   verify.Code
 		says   string
 	}{
-		"to http": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1/x", 302) },
+		"to http": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1/x", http.StatusFound)
+		},
 			verify.CodeNetworkRedirect, "away from https"},
-		"to http elsewhere": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://example.com/x", 307) },
+		"to http elsewhere": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://example.com/x", http.StatusTemporaryRedirect)
+		},
 			verify.CodeNetworkRedirect, "away from https"},
-		"to a file": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "file:///etc/passwd", 302) },
+		"to a file": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+		},
 			verify.CodeNetworkRedirect, "away from https"},
-		"with a password": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://a:b@"+r.Host+"/x", 302) },
+		"with a password": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://a:b@"+r.Host+"/x", http.StatusFound)
+		},
 			verify.CodeNetworkRequest, "holds a user name"},
-		"round and round": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", 302) },
+		"round and round": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", http.StatusFound) },
 			verify.CodeNetworkRedirect, "more than 5 times"},
 		"to nowhere":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(302) }, verify.CodeNetworkStatus, "answers 302"},
 		"absent":      {http.NotFound, verify.CodeNetworkNotFound, "does not exist (404)"},
