@@ -6,56 +6,56 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/verify"
 )
 
-// maxAuthorities bounds the file that SSL_CERT_FILE names, in bytes.
-const maxAuthorities = 4 << 20
+// maxRootsFile bounds the file of certificate authorities, in bytes.
+const maxRootsFile = 4 << 20
 
 // offlineError says that --offline stands in the way.
 type offlineError struct{}
 
 func (e *offlineError) Error() string { return "--offline: no connection is opened" }
 
-// network is how the verify worker, whose own environment is empty, reaches others: by
-// HTTPS_PROXY and NO_PROXY, knowing the authorities of SSL_CERT_FILE.
+// network is how the worker reaches others, as the environment says: the worker's own is
+// empty.
 func (in *invocation) network() (verify.Network, error) {
-	if in.globals.offline {
-		return verify.Network{}, &offlineError{}
-	}
-	first := func(names ...string) string {
-		for _, name := range names {
-			if v := in.getenv(name); v != "" {
-				return v
-			}
+	n := verify.Network{Proxy: in.eitherCase("HTTPS_PROXY"), NoProxy: in.eitherCase("NO_PROXY")}
+	if path := in.getenv("SSL_CERT_FILE"); path != "" {
+		text, err := readUpTo(path, maxRootsFile)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return n, &pkgmgr.NotFound{Kind: "file", Name: path}
+		case err != nil:
+			return n, fmt.Errorf("SSL_CERT_FILE: %w", err)
+		case len(text) > maxRootsFile:
+			return n, fmt.Errorf("SSL_CERT_FILE: %s has more than %d bytes", path, maxRootsFile)
+		case len(text) == 0:
+			return n, fmt.Errorf("SSL_CERT_FILE: %s is empty", path)
 		}
-		return ""
+		n.Roots = string(text)
 	}
-	n := verify.Network{Proxy: first("HTTPS_PROXY", "https_proxy"), NoProxy: first("NO_PROXY", "no_proxy")}
-	path := in.getenv("SSL_CERT_FILE")
-	if path == "" {
-		return n, nil
-	}
-	text, err := readUpTo(path, maxAuthorities)
-	if errors.Is(err, os.ErrNotExist) {
-		err = &pkgmgr.NotFound{Kind: "file", Name: path}
-	}
-	if err == nil && len(text) > maxAuthorities {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxAuthorities)
-	}
-	if err != nil {
-		return n, fmt.Errorf("SSL_CERT_FILE: %w", err)
-	}
-	n.Roots = string(text)
 	return n, nil
+}
+
+// eitherCase is a variable that many programs read in both spellings.
+func (in *invocation) eitherCase(name string) string {
+	if v := in.getenv(name); v != "" {
+		return v
+	}
+	return in.getenv(strings.ToLower(name))
 }
 
 // fetcher starts a verify worker that fetches. It is another one than the one that proves:
 // what a server does to it spoils no proof.
 func (in *invocation) fetcher(ctx context.Context) (pkgmgr.Fetcher, error) {
+	if in.globals.offline {
+		return nil, &offlineError{}
+	}
 	n, err := in.network()
 	if err != nil {
 		return nil, err
