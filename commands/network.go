@@ -89,10 +89,10 @@ func (in *invocation) classifyNetwork(err error, f *failure) bool {
 	case errors.As(err, &fetch):
 		f.code, f.message = string(fetch.Refusal.Code), fetch.Error()
 		f.details = fetchDetails{fetch.URL, fetch.Project}
-		f.hint = in.next("revocations", "update", fetch.URL)
+		f.hint = in.again()
 		switch fetch.Refusal.Code {
 		case verify.CodeNetworkAddress:
-			f.exit = exitPermission
+			f.exit, f.hint = exitPermission, in.next("revocations", "update", fetch.URL)
 			f.more = []string{"a project's file may lead to the public internet only; who names the source in person may lead anywhere"}
 		case verify.CodeNetworkTLS, verify.CodeNetworkRequest:
 			f.hint = in.next("help", "revocations", "update")
