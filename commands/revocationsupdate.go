@@ -59,7 +59,7 @@ func revocationsUpdateCommand(in *invocation) *cli.Command {
 			"Without SOURCE every list that is followed is updated from where it came last, and the project's switchyard.toml may name more places. Those " +
 			"add nothing to what is followed, and may lead to the public internet only. What is refused does not stop the others.\n\n" +
 			"HTTPS_PROXY and NO_PROXY say how servers are reached, SSL_CERT_FILE names the authorities that vouch for them.",
-		UsageText: "switchyard revocations update https://security.example.com/lists/ --trust-root sha256:…\nswitchyard revocations update ./lists\n" +
+		UsageText: "switchyard revocations update https://security.example.com/lists/ \\\n    --trust-root sha256:…\nswitchyard revocations update ./lists\n" +
 			"switchyard revocations update",
 		Flags: flags{
 			&cli.StringFlag{Name: "trust-root", Destination: &trust, Usage: "accept the first root of an issuer, which has this `DIGEST`"},

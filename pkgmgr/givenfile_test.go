@@ -57,12 +57,12 @@ func TestStrangeFilesInASource(t *testing.T) {
 		limit       int64
 		code, fault string
 	}{
-		ListFile:                 {revlist.MaxBytes, codeListUnreadable, "list.too_large"},
-		ListFile + BundlesSuffix: {maxBundlesBytes, codeListUnreadable, "list.too_large"},
-		RootFile:                 {revlist.MaxRootBytes, codeRootUnreadable, "root.too_large"},
-		RootFile + BundlesSuffix: {maxBundlesBytes, codeRootUnreadable, "root.too_large"},
-		"root.1.json":            {revlist.MaxRootBytes, codeRootUnreadable, "root.too_large"},
-		"other.pub":              {maxKeyBytes, codeListUnreadable, "list.too_large"},
+		ListFile:                 {revlist.MaxBytes, CodeListUnreadable, "list.too_large"},
+		ListFile + BundlesSuffix: {maxBundlesBytes, CodeListUnreadable, "list.too_large"},
+		RootFile:                 {revlist.MaxRootBytes, CodeRootUnreadable, "root.too_large"},
+		RootFile + BundlesSuffix: {maxBundlesBytes, CodeRootUnreadable, "root.too_large"},
+		"root.1.json":            {revlist.MaxRootBytes, CodeRootUnreadable, "root.too_large"},
+		"other.pub":              {maxKeyBytes, CodeListUnreadable, "list.too_large"},
 	} {
 		for _, kind := range givenKinds {
 			t.Run(name+" "+kind, func(t *testing.T) {

@@ -45,7 +45,7 @@ func (h *Home) proveOffer(ctx context.Context, o *listOffer) error {
 	for i, r := range o.roots {
 		bundles, err := splitBundles(RootFile+BundlesSuffix, r.bundles)
 		if err != nil {
-			return refusedFile(r.Issuer, codeRootUnreadable, err)
+			return refusedFile(r.Issuer, CodeRootUnreadable, err)
 		}
 		path := filepath.Join(o.dir, RootFile)
 		if i < len(o.roots)-1 { // an Ed25519 signature is over the bytes

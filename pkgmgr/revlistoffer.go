@@ -99,7 +99,7 @@ func (h *Home) takeOffer(ctx context.Context, stage *stage, s listSource, place 
 	if len(o.listBundles) > 0 || len(o.roots) > 0 {
 		o.keys, err = place.keys(ctx, signingKeys(known, o.roots))
 	}
-	return o, refusedFile(o.list.Issuer, codeListUnreadable, err)
+	return o, refusedFile(o.list.Issuer, CodeListUnreadable, err)
 }
 
 // takeRoots takes the roots that are to be adopted, and returns the issuer that they
@@ -147,7 +147,7 @@ func (h *Home) takeRoots(ctx context.Context, o *listOffer, s listSource, place 
 			err = nil
 		}
 		if err != nil {
-			return issuer, nil, refusedFile(issuer, codeRootUnreadable, err)
+			return issuer, nil, refusedFile(issuer, CodeRootUnreadable, err)
 		}
 		room -= int64(len(r.bundles))
 	}
@@ -163,7 +163,7 @@ func (h *Home) takeRoots(ctx context.Context, o *listOffer, s listSource, place 
 func readOfferedRoot(ctx context.Context, place listPlace, name string) (*offeredRoot, error) {
 	raw, err := place.read(ctx, name, revlist.MaxRootBytes)
 	if err != nil {
-		return nil, refusedFile("", codeRootUnreadable, err)
+		return nil, refusedFile("", CodeRootUnreadable, err)
 	}
 	root, err := parseRoot(raw)
 	if err != nil {
@@ -194,7 +194,7 @@ func chainOfRoots(ctx context.Context, place listPlace, known *revlist.Root, las
 			return nil, err
 		}
 		if room -= int64(len(r.raw)); room < 0 {
-			return nil, refusedFile(last.Issuer, codeRootUnreadable, tooLarge("what its roots are in together", maxRootsBytes))
+			return nil, refusedFile(last.Issuer, CodeRootUnreadable, tooLarge("what its roots are in together", maxRootsBytes))
 		}
 		list = append(list, r)
 		if known == nil && r.digest == first {
@@ -226,10 +226,10 @@ func (h *Home) takeBundles(ctx context.Context, o *listOffer, place listPlace) (
 		raw, err = nil, nil
 	}
 	if err != nil {
-		return nil, refusedFile("", codeListUnreadable, err)
+		return nil, refusedFile("", CodeListUnreadable, err)
 	}
 	if o.listBundles, err = splitBundles(name, raw); err != nil {
-		return nil, refusedFile("", codeListUnreadable, err)
+		return nil, refusedFile("", CodeListUnreadable, err)
 	}
 	if err := writeSynced(filepath.Join(o.dir, ListFile+BundlesSuffix), raw); err != nil {
 		return nil, h.cannotWrite("staging", err)
@@ -277,7 +277,7 @@ func (h *Home) takeList(ctx context.Context, o *listOffer, issuer string, bundle
 	}
 	if err != nil {
 		out.Close()
-		return nil, refusedFile(issuer, codeListUnreadable, err)
+		return nil, refusedFile(issuer, CodeListUnreadable, err)
 	}
 	return out, nil
 }

@@ -196,9 +196,9 @@ func TestServersRefusals(t *testing.T) {
 		}
 		s.refuses[name] = &verify.Refusal{Code: verify.CodeNetworkTooLarge}
 		_, err = f.UpdateIssuer(f.ctx, issuer)
-		code, fault := codeListUnreadable, "list.too_large"
+		code, fault := CodeListUnreadable, "list.too_large"
 		if name == RootFile {
-			code, fault = codeRootUnreadable, "root.too_large"
+			code, fault = CodeRootUnreadable, "root.too_large"
 		}
 		if refused := listRefused(t, err, code, onServer+name); string(refused.Fault) != fault {
 			t.Errorf("%s: %+v", name, refused)
@@ -258,7 +258,7 @@ func TestRotationsThatWereMissed(t *testing.T) {
 			listRefused(t, err, "root.version", "version 2 does not follow version 2")
 			must(t, os.WriteFile(filepath.Join(f.dir, "root.3.json"), []byte("{}"), 0o644))
 			_, err = f.UpdateLists(f.ctx, from, "")
-			listRefused(t, err, codeRootUnreadable, "")
+			listRefused(t, err, CodeRootUnreadable, "")
 			restore()
 
 			restore = keep("root.3.json" + BundlesSuffix)

@@ -24,8 +24,8 @@ const (
 // The codes of documents that break a rule of their format; which rule it is, is the
 // fault.
 const (
-	codeListUnreadable = "list.unreadable"
-	codeRootUnreadable = "root.unreadable"
+	CodeListUnreadable = "list.unreadable"
+	CodeRootUnreadable = "root.unreadable"
 )
 
 // A ListRefused says why a revocation list or its root is not adopted. What was
@@ -68,9 +68,9 @@ func ListCode(fault revlist.Code) (code string) {
 	case revlist.RootVersion:
 		code = "root.version"
 	default:
-		code = codeListUnreadable
+		code = CodeListUnreadable
 		if strings.HasPrefix(string(fault), "root.") {
-			code = codeRootUnreadable
+			code = CodeRootUnreadable
 		}
 	}
 	return code

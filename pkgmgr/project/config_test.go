@@ -34,6 +34,7 @@ func TestValidFixtures(t *testing.T) {
 				},
 				"licence.audit": {Source: "https://plugins.example/licence.audit-{version}.tar.zst"},
 			},
+			Lists: []ListURL{{dir: "https://security.example.com/lists/", Name: "list.json"}},
 		},
 	}
 	for _, file := range tomltest.Files(t, "testdata/valid/*.toml") {
