@@ -47,15 +47,21 @@ func openGiven(path string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// readGiven reads a whole file as openGiven opens it. More than limit bytes are a
-// *givenFile.
-func readGiven(path string, limit int64) ([]byte, error) {
+// readUpTo reads at most limit bytes of a file as openGiven opens it, and one more where it
+// has more.
+func readUpTo(path string, limit int64) ([]byte, error) {
 	f, _, err := openGiven(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
+	return io.ReadAll(io.LimitReader(f, limit+1))
+}
+
+// readGiven reads a whole file as openGiven opens it. More than limit bytes are a
+// *givenFile.
+func readGiven(path string, limit int64) ([]byte, error) {
+	raw, err := readUpTo(path, limit)
 	if err == nil && int64(len(raw)) > limit {
 		err = tooLarge(path, limit)
 	}

@@ -24,12 +24,6 @@ const (
 	maxRotations       = 256      // that one update catches up with
 )
 
-// EarlierRootFile is the name of a root that another has followed.
-func EarlierRootFile(version uint64) string { return fmt.Sprintf("root.%d.json", version) }
-
-// KeyFile is the name of the public key with an id beside a list.
-func KeyFile(id string) string { return digest.Digest(id).Hex()[:16] + ".pub" }
-
 // A listPlace is where an issuer's files are published. What is not there is
 // fs.ErrNotExist, what is not read as it is a *givenFile.
 type listPlace interface {

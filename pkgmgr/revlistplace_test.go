@@ -69,8 +69,8 @@ func served(t *testing.T) (*fleet, *aServer) {
 	return f, s
 }
 
-// rotate makes the next root, with keys of its own, and leaves the one before beside it.
-func (f *fleet) rotate() {
+// turn makes the next root, with keys of its own, and leaves the one before beside it.
+func (f *fleet) turn() {
 	f.t.Helper()
 	before := keysOfRoot(f.root)
 	for _, suffix := range []string{"", BundlesSuffix} {
@@ -170,7 +170,7 @@ func TestBundlesOfTheKeptListBesideAnother(t *testing.T) {
 
 	// After a rotation the kept list counts only if who may sign by now signed it.
 	f.root.ListSigners = []verify.Signer{keyOfTest("list")}
-	f.rotate()
+	f.turn()
 	must(t, os.WriteFile(filepath.Join(f.dir, ListFile+BundlesSuffix), bundles, 0o644))
 	s.asked = nil
 	_, err = f.UpdateIssuer(f.ctx, issuer)
@@ -238,7 +238,7 @@ func TestRotationsThatWereMissed(t *testing.T) {
 			must(t, err)
 			f.root.ExpiresAt = f.now.Add(time.Hour)
 			for range 4 {
-				f.rotate()
+				f.turn()
 			}
 			keep := func(name string) (restore func()) {
 				path := filepath.Join(f.dir, name)
@@ -278,7 +278,7 @@ func TestRotationsThatWereMissed(t *testing.T) {
 			// Roots between may have expired.
 			f.root.ExpiresAt = f.now.Add(2 * time.Hour)
 			f.now = f.now.Add(90 * time.Minute)
-			f.rotate()
+			f.turn()
 			s.asked = nil
 			u, err := f.UpdateLists(f.ctx, from, "")
 			must(t, err)
@@ -444,7 +444,7 @@ func TestProjectsAddNoIssuer(t *testing.T) {
 	}
 	// A rotation that the root before signed is none of the project's.
 	f.follow()
-	f.rotate()
+	f.turn()
 	u, err := f.UpdateProjectLists(f.ctx, onServer)
 	must(t, err)
 	if u.Root.Version != 2 {
@@ -475,7 +475,7 @@ func TestFetchingKeepsNobodyWaiting(t *testing.T) {
 	f.denied(subject{Package: some(1)}, true)
 
 	// The same rotation twice at once is one.
-	f.rotate()
+	f.turn()
 	s.dir = f.dir
 	s.before = func(name string) {
 		if name == ListFile {
