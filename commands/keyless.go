@@ -2,9 +2,7 @@ package commands
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -134,36 +132,4 @@ func (in *invocation) keylessSignature(k *keyless, sum digest.Digest) (func(*ver
 	}
 	r.Artifact = sum
 	return func(worker *verify.Session) (*verify.Signed, error) { return worker.Keyless(in.context(), *r) }, nil
-}
-
-// maxRootsFile bounds the file of certificate authorities, in bytes.
-const maxRootsFile = 4 << 20
-
-// network is how the worker reaches others, as the environment says: the worker's own is
-// empty.
-func (in *invocation) network() (verify.Network, error) {
-	n := verify.Network{Proxy: in.eitherCase("HTTPS_PROXY"), NoProxy: in.eitherCase("NO_PROXY")}
-	if path := in.getenv("SSL_CERT_FILE"); path != "" {
-		text, err := readUpTo(path, maxRootsFile)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-			return n, &pkgmgr.NotFound{Kind: "file", Name: path}
-		case err != nil:
-			return n, fmt.Errorf("SSL_CERT_FILE: %w", err)
-		case len(text) > maxRootsFile:
-			return n, fmt.Errorf("SSL_CERT_FILE: %s has more than %d bytes", path, maxRootsFile)
-		case len(text) == 0:
-			return n, fmt.Errorf("SSL_CERT_FILE: %s is empty", path)
-		}
-		n.Roots = string(text)
-	}
-	return n, nil
-}
-
-// eitherCase is a variable that many programs read in both spellings.
-func (in *invocation) eitherCase(name string) string {
-	if v := in.getenv(name); v != "" {
-		return v
-	}
-	return in.getenv(strings.ToLower(name))
 }
