@@ -24,6 +24,7 @@ type revocationsRotateData struct {
 	Signers      []rootSignerData `json:"signers" doc:"Who may sign the new root."`
 	OldThreshold int              `json:"oldThreshold" doc:"How many signers of the root before must sign it."`
 	Threshold    int              `json:"threshold" doc:"How many of its own signers must."`
+	ListSigners  []signerData     `json:"listSigners" doc:"Who may sign lists under the new root."`
 	SignList     bool             `json:"signList" doc:"Whether the list has to be signed again, because others sign lists now."`
 }
 
@@ -116,7 +117,7 @@ func revocationsRotateCommand(in *invocation) *cli.Command {
 
 func newRevocationsRotateData(r *pkgmgr.Rotation) revocationsRotateData {
 	d := revocationsRotateData{Issuer: r.New.Issuer, Root: r.Path, RootDigest: r.Digest, Version: int64(r.New.Version), ExpiresAt: r.New.ExpiresAt,
-		Kept: r.Kept, Replaced: r.Replaced, OldThreshold: r.Old.RootThreshold, Threshold: r.New.RootThreshold, SignList: !r.New.SameLists(r.Old)}
+		Kept: r.Kept, Replaced: r.Replaced, OldThreshold: r.Old.RootThreshold, Threshold: r.New.RootThreshold, ListSigners: newSigners(r.New.ListSigners), SignList: !r.New.SameLists(r.Old)}
 	for _, s := range r.Old.RootSigners {
 		d.Signers = append(d.Signers, rootSignerData{newSignerData(s), true, slices.Contains(r.New.RootSigners, s)})
 	}
@@ -148,8 +149,22 @@ func (p *page) rotation(in *invocation, d revocationsRotateData, dir string) {
 	if d.SignList {
 		p.prose(2, "Others sign lists now: the list has to be signed again. Where a list key was stolen, add an entry first, so that the list is newer than the thief's.")
 	}
-	p.next(in.next("revocations", "sign", d.Root, "--key", "FILE"))
+	var roots []signerData
+	for _, s := range d.Signers {
+		roots = append(roots, s.Signer)
+	}
+	p.nextSign(in, d.Root, roots)
 	if d.SignList {
-		p.next(in.next("revocations", "sign", listPath(dir), "--key", "FILE"))
+		p.nextSign(in, listPath(dir), d.ListSigners)
+	}
+}
+
+// nextSign writes how those who may sign a file do so: with a key, or as an identity.
+func (p *page) nextSign(in *invocation, file string, signers []signerData) {
+	if slices.ContainsFunc(signers, func(s signerData) bool { return s.Key != "" }) {
+		p.next(in.next("revocations", "sign", file, "--key", "FILE"))
+	}
+	if slices.ContainsFunc(signers, func(s signerData) bool { return s.Key == "" }) {
+		p.next(in.next("revocations", "sign", file, "--keyless"))
 	}
 }

@@ -1,6 +1,7 @@
 package pkgmgr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -19,28 +20,12 @@ func (h *Home) proveOffer(ctx context.Context, o *listOffer) error {
 	}
 	p := &proving{home: h}
 	defer p.close()
-	worker, a, err := p.worker(ctx)
-	if err != nil {
-		return err
-	}
-	keys := slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(a.Keys), o.keys...))))
-	prove := func(path string, sum digest.Digest, bundles [][]byte) (signers []verify.Signer, err error) {
-		for _, b := range bundles {
-			facts, err := worker.Bundle(ctx, verify.BundleRequest{Kind: verify.Signature, Artifact: sum, Path: path,
-				Document: b, TrustedRoot: a.TrustedRoot, Keys: keys, Now: h.now()})
-			var refusal *verify.Refusal
-			switch {
-			case errors.As(err, &refusal):
-				if o.why == nil {
-					o.why = refusal
-				}
-			case err != nil:
-				return nil, err
-			case !slices.Contains(signers, facts.Signer):
-				signers = append(signers, facts.Signer)
-			}
+	prove := func(path string, sum digest.Digest, bundles [][]byte) ([]verify.Signer, error) {
+		signers, refusal, err := p.signersOf(ctx, path, sum, bundles, o.keys)
+		if refusal != nil && o.why == nil {
+			o.why = refusal
 		}
-		return signers, nil
+		return signers, err
 	}
 	for i, r := range o.roots {
 		bundles, err := splitBundles(RootFile+BundlesSuffix, r.bundles)
@@ -62,8 +47,33 @@ func (h *Home) proveOffer(ctx context.Context, o *listOffer) error {
 			return err
 		}
 	}
+	var err error
 	o.listSigners, err = prove(filepath.Join(o.dir, ListFile), o.list.Digest, o.listBundles)
 	return err
+}
+
+// signersOf returns who signed the document at path, each once. keys may have signed
+// beside the user's own. refusal is why the first bundle that does not count does not, nil
+// where all do.
+func (p *proving) signersOf(ctx context.Context, path string, sum digest.Digest, bundles [][]byte, keys []string) (signers []verify.Signer, refusal *verify.Refusal, err error) {
+	for _, b := range bundles {
+		worker, a, err := p.worker(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		facts, err := worker.Bundle(ctx, verify.BundleRequest{Kind: verify.Signature, Artifact: sum, Path: path, Document: b,
+			TrustedRoot: a.TrustedRoot, Keys: slices.Compact(slices.Sorted(slices.Values(slices.Concat(a.Keys, keys)))), Now: p.home.now()})
+		var no *verify.Refusal
+		switch {
+		case errors.As(err, &no):
+			refusal = cmp.Or(refusal, no)
+		case err != nil:
+			return nil, nil, err
+		case !slices.Contains(signers, facts.Signer):
+			signers = append(signers, facts.Signer)
+		}
+	}
+	return signers, refusal, nil
 }
 
 // tooFew adds to a lack of signers why one of the signatures did not count.

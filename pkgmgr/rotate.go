@@ -49,9 +49,8 @@ type Rotation struct {
 
 // publishedRoot is a root as it lies in the directory of an issuer's lists.
 type publishedRoot struct {
-	*revlist.Root
-	path         string
-	raw, bundles []byte
+	*offeredRoot
+	path string
 }
 
 // RotateRoot writes the root that follows the one in dir, the directory of an issuer's
@@ -81,7 +80,7 @@ func (h *Home) RotateRoot(ctx context.Context, dir string, change revlist.RootCh
 	out := &Rotation{Old: base.Root, New: next, Path: filepath.Join(dir, RootFile), Kept: filepath.Join(dir, EarlierRootFile(base.Version)),
 		Digest: digest.Of(text.Bytes())}
 	if pending != nil {
-		out.Replaced = digest.Of(pending.raw)
+		out.Replaced = pending.digest
 	}
 	// The root before stays whole before another takes its place: its signatures first,
 	// for whoever reads the document believes that they are there.
@@ -155,11 +154,11 @@ func (h *Home) rootInForce(ctx context.Context, dir string) (base, pending *publ
 		}
 		return now, pending, nil
 	}
-	kept, err := readUpTo(filepath.Join(dir, EarlierRootFile(now.Version)), revlist.MaxRootBytes)
+	kept, err := readGiven(filepath.Join(dir, EarlierRootFile(now.Version)), revlist.MaxRootBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, nil, err
+		return nil, nil, refusedFile(now.Issuer, CodeRootUnreadable, err)
 	case !bytes.Equal(kept, now.raw):
 		return nil, nil, &RootFault{filepath.Join(dir, EarlierRootFile(now.Version)), ListCode(revlist.RootVersion), "is another root than " + now.path + ", with the same version", nil}
 	}
@@ -173,11 +172,19 @@ func unsignedRoot(root *publishedRoot, why error) *RootFault {
 // standsIn says why a root in dir does not stand: too few of the root signers before
 // it, where it lies there, or of its own have signed it. why is nil where it stands.
 func (p *proving) standsIn(ctx context.Context, dir string, root *publishedRoot) (why, err error) {
+	bundles, err := splitBundles(root.path+BundlesSuffix, root.bundles)
+	if err != nil {
+		return nil, refusedFile(root.Issuer, CodeRootUnreadable, err)
+	}
 	keys, err := keysIn(dir)
+	if err != nil {
+		return nil, refusedFile(root.Issuer, CodeRootUnreadable, err)
+	}
+	path, err := filepath.Abs(root.path)
 	if err != nil {
 		return nil, err
 	}
-	signed, refusal, err := p.signersOf(ctx, root, keys)
+	signed, refusal, err := p.signersOf(ctx, path, root.digest, bundles, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -197,56 +204,24 @@ func (p *proving) standsIn(ctx context.Context, dir string, root *publishedRoot)
 	return why, nil
 }
 
-// signersOf asks who signed a root. refusal is why the first of the signatures that do
-// not count does not; nil where all do.
-func (p *proving) signersOf(ctx context.Context, root *publishedRoot, keys []string) (signed []verify.Signer, refusal *verify.Refusal, err error) {
-	path, err := filepath.Abs(root.path)
-	if err != nil {
-		return nil, nil, err
-	}
-	for line := range bytes.SplitSeq(root.bundles, []byte("\n")) {
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		worker, a, err := p.worker(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		facts, err := worker.Bundle(ctx, verify.BundleRequest{Kind: verify.Signature, Artifact: digest.Of(root.raw), Path: path, Document: line,
-			TrustedRoot: a.TrustedRoot, Keys: slices.Concat(a.Keys, keys), Now: p.home.now()})
-		var no *verify.Refusal
-		switch {
-		case err == nil:
-			signed = append(signed, facts.Signer)
-		case !errors.As(err, &no):
-			return nil, nil, err
-		case refusal == nil:
-			refusal = no
-		}
-	}
-	return signed, refusal, nil
-}
-
 func readPublishedRoot(dir, name string) (*publishedRoot, error) {
-	r := &publishedRoot{path: filepath.Join(dir, name)}
-	var err error
-	if r.raw, err = readUpTo(r.path, revlist.MaxRootBytes); errors.Is(err, fs.ErrNotExist) {
-		return nil, &NotFound{Kind: "source", Name: r.path}
+	path := filepath.Join(dir, name)
+	raw, err := readGiven(path, revlist.MaxRootBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NotFound{Kind: "source", Name: path}
 	}
+	if err != nil {
+		return nil, refusedFile("", CodeRootUnreadable, err)
+	}
+	root, err := parseRoot(raw)
 	if err != nil {
 		return nil, err
 	}
-	if r.Root, err = parseRoot(r.raw); err != nil {
-		return nil, err
-	}
-	r.bundles, err = readUpTo(r.path+BundlesSuffix, maxBundlesBytes)
+	bundles, err := readGiven(path+BundlesSuffix, maxBundlesBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
+		err = nil
 	}
-	if err == nil && len(r.bundles) > maxBundlesBytes {
-		err = fmt.Errorf("%s has more than %d bytes", r.path+BundlesSuffix, maxBundlesBytes)
-	}
-	return r, err
+	return &publishedRoot{&offeredRoot{Root: root, digest: digest.Of(raw), raw: raw, bundles: bundles}, path}, refusedFile(root.Issuer, CodeRootUnreadable, err)
 }
 
 // dropKeys removes the public keys of which nothing in dir needs a proof any more: those
@@ -273,9 +248,9 @@ func dropKeys(dir string, old, root *revlist.Root) error {
 		if !strings.HasSuffix(name, ".pub") {
 			continue
 		}
-		text, err := readUpTo(path, maxKeyBytes)
+		text, err := readGiven(path, maxKeyBytes)
 		if err != nil {
-			return err
+			return refusedFile(root.Issuer, CodeRootUnreadable, err)
 		}
 		id, err := verify.KeyID(string(text))
 		if err != nil || KeyFile(id) != name || slices.Contains(needed, verify.Signer{Key: id}) {

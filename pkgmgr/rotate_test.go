@@ -34,7 +34,7 @@ func (f *fleet) sign(name string, by ...string) {
 	must(f.t, os.WriteFile(path+BundlesSuffix, bundles, 0o644))
 }
 
-func (f *fleet) rotate(c revlist.RootChange, keys ...string) (*Rotation, error) {
+func (f *fleet) nextRoot(c revlist.RootChange, keys ...string) (*Rotation, error) {
 	return f.RotateRoot(f.ctx, f.dir, c, keys)
 }
 
@@ -63,7 +63,7 @@ func TestRotateRoot(t *testing.T) {
 	must(t, err)
 	list, err := os.ReadFile(filepath.Join(f.dir, ListFile))
 	must(t, err)
-	out, err := f.rotate(addList("list2"))
+	out, err := f.nextRoot(addList("list2"))
 	must(t, err)
 	if out.Old.Version != 1 || out.New.Version != 2 || out.Replaced != "" || out.New.SameLists(out.Old) {
 		t.Errorf("%+v", out)
@@ -79,7 +79,7 @@ func TestRotateRoot(t *testing.T) {
 
 	// Not finished: the next one takes its place, and no version is left out.
 	f.sign(RootFile, "thief")
-	again, err := f.rotate(addList("list3"))
+	again, err := f.nextRoot(addList("list3"))
 	must(t, err)
 	if again.New.Version != 2 || again.Replaced != out.Digest || slices.Contains(again.New.ListSigners, keyOfTest("list2")) {
 		t.Errorf("%+v", again)
@@ -90,23 +90,23 @@ func TestRotateRoot(t *testing.T) {
 	if !u.RootAdopted || u.RootDigest != again.Digest {
 		t.Errorf("%+v", u)
 	}
-	third, err := f.rotate(revlist.RootChange{Root: revlist.RoleChange{Add: []verify.Signer{keyOfTest("root2")}, Threshold: 2}})
+	third, err := f.nextRoot(revlist.RootChange{Root: revlist.RoleChange{Add: []verify.Signer{keyOfTest("root2")}, Threshold: 2}})
 	must(t, err)
 	if third.New.Version != 3 || third.Kept != filepath.Join(f.dir, "root.2.json") || third.Replaced != "" {
 		t.Errorf("%+v", third)
 	}
 	// A root that its own signers alone signed is none: those before must, too.
-	coup, err := f.rotate(revlist.RootChange{Root: revlist.RoleChange{Add: []verify.Signer{keyOfTest("thief")}, Remove: []verify.Signer{keyOfTest("root")}}})
+	coup, err := f.nextRoot(revlist.RootChange{Root: revlist.RoleChange{Add: []verify.Signer{keyOfTest("thief")}, Remove: []verify.Signer{keyOfTest("root")}}})
 	must(t, err)
 	f.sign(RootFile, "thief")
-	if again, err = f.rotate(addList("list4")); err != nil || again.New.Version != 3 || again.Replaced != coup.Digest || slices.Contains(again.New.RootSigners, keyOfTest("thief")) {
+	if again, err = f.nextRoot(addList("list4")); err != nil || again.New.Version != 3 || again.Replaced != coup.Digest || slices.Contains(again.New.RootSigners, keyOfTest("thief")) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	// Half of those who must sign are not enough for another to follow.
-	_, err = f.rotate(revlist.RootChange{Root: revlist.RoleChange{Add: []verify.Signer{keyOfTest("root2")}, Threshold: 2}})
+	_, err = f.nextRoot(revlist.RootChange{Root: revlist.RoleChange{Add: []verify.Signer{keyOfTest("root2")}, Threshold: 2}})
 	must(t, err)
 	f.sign(RootFile, "root")
-	if again, err = f.rotate(addList("list4")); err != nil || again.New.Version != 3 {
+	if again, err = f.nextRoot(addList("list4")); err != nil || again.New.Version != 3 {
 		t.Errorf("%+v, %v", again, err)
 	}
 }
@@ -142,7 +142,7 @@ func TestRotateRootRefuses(t *testing.T) {
 		c.change(f)
 		before, err := os.ReadFile(filepath.Join(f.dir, RootFile))
 		must(t, err)
-		_, err = f.rotate(addList("list2"))
+		_, err = f.nextRoot(addList("list2"))
 		if fault := as[*RootFault](t, err); fault.Code != c.code {
 			t.Errorf("%s: %v, want %s", name, err, c.code)
 		}
@@ -151,22 +151,22 @@ func TestRotateRootRefuses(t *testing.T) {
 		}
 	}
 	f := newFleet(t)
-	_, err := f.rotate(addList("list2"))
+	_, err := f.nextRoot(addList("list2"))
 	as[*NotFound](t, err)
 	f.publish([]string{"root"}, []string{"list"})
-	_, err = f.rotate(revlist.RootChange{})
+	_, err = f.nextRoot(revlist.RootChange{})
 	as[*revlist.Error](t, err)
 	f.now = f.root.ExpiresAt
-	_, err = f.rotate(addList("list2"))
+	_, err = f.nextRoot(addList("list2"))
 	if fault := as[*RootFault](t, err); fault.Code != "root.expired" {
 		t.Error(err)
 	}
 	renewed := addList("list2")
 	renewed.ExpiresAt = f.now.Add(time.Hour)
-	_, err = f.rotate(renewed) // an expired root may still be followed by another
+	_, err = f.nextRoot(renewed) // an expired root may still be followed by another
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(f.dir, RootFile), []byte("{"), 0o644))
-	_, err = f.rotate(addList("list2"))
+	_, err = f.nextRoot(addList("list2"))
 	as[*revlist.Error](t, err)
 }
 
@@ -208,7 +208,7 @@ func TestRotateRootKeepsKeysInUse(t *testing.T) {
 		if list {
 			c = revlist.RootChange{List: role}
 		}
-		_, err := f.rotate(c, text)
+		_, err := f.nextRoot(c, text)
 		must(t, err)
 		f.sign(RootFile, by...)
 	}
@@ -242,7 +242,7 @@ func TestRotateRootStopsAtEveryStep(t *testing.T) {
 		f.follow()
 		reached := false
 		restore := stepAt(n, func(string) error { reached = true; return stop })
-		_, err := f.rotate(change, text)
+		_, err := f.nextRoot(change, text)
 		restore()
 		if !reached {
 			if must(t, err); n < 6 {
@@ -259,7 +259,7 @@ func TestRotateRootStopsAtEveryStep(t *testing.T) {
 		if u, err := f.UpdateLists(f.ctx, f.dir, ""); err == nil && u.RootAdopted {
 			t.Fatalf("step %d: an unsigned root was adopted", n)
 		}
-		out, err := f.rotate(change, text)
+		out, err := f.nextRoot(change, text)
 		if err != nil || out.New.Version != 2 {
 			t.Fatalf("after step %d: %+v, %v", n, out, err)
 		}
