@@ -381,7 +381,7 @@ func TestMessageForms(t *testing.T) {
 		{"receipt", `"requestDigest":"sha256:1`, `"requestDigest":"sha512:1`, false},
 		{"health", `"healthy"`, `"fine"`, false},
 		{"helloAck", `"operation:aa.bb/cc"`, `"aa.bb/cc"`, false},
-		{"helloAck", `null`, `"setting:/old"`, true},
+		{"helloAck", `"replacement":null`, `"replacement":"setting:/old"`, true},
 	} {
 		text := strings.Replace(envelope(c.kind, bodies[c.kind]), c.old, c.new, 1)
 		if text == envelope(c.kind, bodies[c.kind]) {

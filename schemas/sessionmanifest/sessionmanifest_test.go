@@ -354,6 +354,17 @@ var rules = []struct{ at, value, problem string }{
 	{"/provenance/signatureRefs", `["urn:x:y","x"]`, "/1 schema.mismatch"},
 	{"/provenance/sbomRef", `"sbom"`, " schema.mismatch"},
 	{"/provenance/provenanceRef", `"/x"`, " schema.mismatch"},
+	// An empty text is not an absent member.
+	{"/publisher/website", `""`, " schema.mismatch"},
+	{"/settings/version", `""`, " schema.mismatch"},
+	{"/runtime/minHostVersion", `""`, " schema.mismatch"},
+	{"/lifecycle/backgroundBehavior", `""`, " schema.mismatch"},
+	{"/dataDeclarations/defaultInboundClass", `""`, " schema.mismatch"},
+	{"/dataDeclarations/defaultReceiptClass", `""`, " schema.mismatch"},
+	{"/provenance/sbomRef", `""`, " schema.mismatch"},
+	{"/provenance/provenanceRef", `""`, " schema.mismatch"},
+	{"/plugin/localization", `{"de":{"displayName":""}}`, "/de/displayName schema.mismatch"},
+	{"/network/destinations", `[{"scheme":"https","hostPattern":"a.org","port":0}]`, "/0/port schema.mismatch"},
 	{"/manifestSchemaVersion", `"urn:example:plugin-manifest:1"`, " schema.mismatch"},
 }
 

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/switchyard-plugins/switchyard/schemas"
 	"github.com/switchyard-plugins/switchyard/schemas/format"
 	"github.com/switchyard-plugins/switchyard/schemas/ijson"
 	"github.com/switchyard-plugins/switchyard/schemas/subset"
@@ -310,6 +312,44 @@ func TestCheckedSchemasCompile(t *testing.T) {
 	}
 	if n < 2000 {
 		t.Errorf("only %d verdicts", n)
+	}
+}
+
+// The published schema of package schemas takes what Check takes; it refuses keywords
+// and forms that are not of the subset.
+func TestMetaschemaAgrees(t *testing.T) {
+	text, err := schemas.Get("package-schema.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, err := full(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := subset.Compile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What is refused for more than the form of one member.
+	beyond := []string{subset.CodeOpen, subset.CodeRef, subset.CodePattern, subset.CodeDefault, subset.CodeLimit, subset.CodeIdentity}
+	checked := 0
+	for _, d := range documents {
+		if strings.Contains(d.want, subset.CodeLimit) {
+			continue
+		}
+		accepted, _ := agree(t, doc(d.members), doc(d.members), ours, meta)
+		stated := d.want != "" && !slices.ContainsFunc(beyond, func(code string) bool { return strings.Contains(d.want, code) }) &&
+			!strings.HasPrefix(d.want, "/uniqueItems") && !strings.HasPrefix(d.want, "/x-secretRefAllowed") && d.want != " subset.keyword" && !strings.HasPrefix(d.want, "/items/$defs") &&
+			d.members != `"enum":[1,1.0]` && d.members != `"minLength":1.0`
+		if accepted != (d.want == "") && (d.want == "" || stated) {
+			t.Errorf("%s: accepted %v, Check says %q", d.members, accepted, d.want)
+		}
+		if stated {
+			checked++
+		}
+	}
+	if checked < 25 {
+		t.Errorf("only %d refusals compared", checked)
 	}
 }
 
