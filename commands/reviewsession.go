@@ -52,12 +52,12 @@ func newSessionData(m pkgmgr.Manifest) *sessionData {
 	}
 	d := &sessionData{Publisher: s.Publisher.PublisherID, PublisherName: s.Publisher.DisplayName, MinProtocol: s.Protocol.MinVersion,
 		MaxProtocol: s.Protocol.MaxVersion, Features: words(s.Protocol.Features), OS: words(s.Runtime.OS), Architectures: words(s.Runtime.Architectures),
-		MinHostVersion: s.Runtime.MinHostVersion, Operations: newOperations(s)}
+		MinHostVersion: sessionmanifest.Or(s.Runtime.MinHostVersion, ""), Operations: newOperations(s)}
 	if s.Network != nil {
 		for _, one := range s.Network.Destinations {
 			text := one.Scheme + "://" + one.HostPattern
-			if one.Port != 0 {
-				text += fmt.Sprintf(":%d", one.Port)
+			if one.Port != nil {
+				text += fmt.Sprintf(":%d", *one.Port)
 			}
 			d.Destinations = append(d.Destinations, text)
 		}

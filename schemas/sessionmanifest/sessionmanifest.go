@@ -207,6 +207,14 @@ type Provenance struct {
 	ProvenanceRef  *string  `json:"provenanceRef,omitempty"`
 }
 
+// Or returns the value of a member, or what its absence means.
+func Or[T any](member *T, absent T) T {
+	if member == nil {
+		return absent
+	}
+	return *member
+}
+
 // Operation returns the operation of a capability, and its capability.
 func (m *Manifest) Operation(capabilityID, name string) (*Capability, *Operation, bool) {
 	for i := range m.Capabilities {
