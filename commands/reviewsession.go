@@ -69,7 +69,7 @@ func newSessionData(m pkgmgr.Manifest) *sessionData {
 		d.Settings = s.Settings.Schema.URI
 	}
 	for _, one := range s.Deprecations {
-		d.Deprecations = append(d.Deprecations, deprecation{one.Element, one.DeprecatedSince, one.SunsetAfter, valueOr(one.Replacement, "")})
+		d.Deprecations = append(d.Deprecations, deprecation{one.Element, one.DeprecatedSince, one.SunsetAfter, sessionmanifest.Or(one.Replacement, "")})
 	}
 	return d
 }
@@ -84,13 +84,6 @@ func newOperations(s *sessionmanifest.Manifest) []operationInfo {
 		}
 	}
 	return list
-}
-
-func valueOr(p *string, otherwise string) string {
-	if p == nil {
-		return otherwise
-	}
-	return *p
 }
 
 // network and classes say in words what a manifest declares.
