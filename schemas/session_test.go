@@ -157,8 +157,8 @@ func TestSessionVocabulary(t *testing.T) {
 // listed in optional by messageType and JSON Pointer.
 var bodies = map[string]string{
 	"hello":             `{"hostVersion":"1.0.0","protocol":{"min":"1.0","max":"1.2"},"requires":["cancel.v1"],"supports":[],"codecs":["json"],"maxFrameBytes":8388608}`,
-	"helloAck":          `{"protocolVersion":"1.2","enabledFeatures":["cancel.v1"],"requires":[],"codec":"json","maxFrameBytes":8388608,"manifestDigest":"sha256:` + hex64 + `","plugin":{"pluginId":"com.example.x","publisherId":"org.example","packageVersion":"1.0.0"},"deprecations":[{"element":"operation:aa.bb/cc","deprecatedSince":"2026-01-01T00:00:00Z","sunsetAfter":"2027-01-01T00:00:00Z","replacement":null,"behaviorAfterSunset":"error"}]}`,
-	"init":              `{"instanceId":"i1","grants":[{"permissionsGrantId":"grant-1","permissionId":"files","scope":"filesystem.read","expiresAtUtc":"2027-01-01T00:00:00Z"}],"settings":{"any":[1]},"settingsDigest":"sha256:` + hex64 + `","limits":{"requestTimeoutMs":1,"heartbeatIntervalMs":0,"maxInFlight":1},"acceptedClasses":["public"]}`,
+	"helloAck":          `{"protocolVersion":"1.2","enabledFeatures":["cancel.v1"],"requires":[],"codec":"json","maxFrameBytes":8388608,"manifestDigest":"sha256:` + hex64 + `","plugin":{"pluginId":"com.example.x","publisherId":"org.example","packageVersion":"1.0.0"},"deprecations":[{"element":"operation:aa.bb/cc","deprecatedSince":"2026-01-01T00:00:00Z","sunsetAfter":"2027-01-01T00:00:00Z","replacement":"operation:aa.bb/dd","behaviorAfterSunset":"error"}]}`,
+	"init":              `{"instanceId":"i1","grants":[{"permissionsGrantId":"grant-1","permissionId":"files","scope":"filesystem.read","expiresAtUtc":"2027-01-01T00:00:00Z"}],"settings":{"any":[1]},"settingsDigest":"sha256:` + hex64 + `","limits":{"requestTimeoutMs":1,"heartbeatIntervalMs":1,"maxInFlight":1},"acceptedClasses":["public"]}`,
 	"initAck":           `{"status":"ready","message":"m","capabilities":[{"id":"aa","version":"1.0.0","operations":[{"name":"op","operationVersion":"1.0"}]}]}`,
 	"settingsValidate":  `{"settings":{}}`,
 	"settingsValidated": `{"valid":false,"normalized":{},"problems":[{"path":"/a","message":"m"}]}`,
@@ -185,11 +185,12 @@ var bodies = map[string]string{
 const (
 	uuid    = "0197f9d2-6f31-7cb1-a612-5f5b7f7b8d19"
 	hex64   = "1111111111111111111111111111111111111111111111111111111111111111"
-	receipt = `{"receiptSchemaVersion":"1.0","receiptId":"` + uuid + `","pluginId":"com.example.x","publisherId":"org.example","packageVersion":"1.0.0","manifestDigest":"sha256:` + hex64 + `","capabilityId":"aa","operationName":"op","operationVersion":"1.0",` +
+	receipt = `{"receiptSchemaVersion":"urn:switchyard:receipt:1","receiptId":"` + uuid + `","pluginId":"com.example.x","publisherId":"org.example","packageVersion":"1.0.0","manifestDigest":"sha256:` + hex64 + `","capabilityId":"aa","operationName":"op","operationVersion":"1.0",` +
 		`"operationId":"` + uuid + `","idempotencyKey":"k","attempt":1,"executionState":"completed","effectState":"committed","startedAtUtc":"2026-07-11T16:22:00Z","issuedAtUtc":"2026-07-11T16:22:00Z","requestDigest":"sha256:` + hex64 + `","resultDigest":null,"itemCount":0,"byteCount":0,"errorCode":null,"expiresAtUtc":"2026-07-12T16:22:00Z"}`
 )
 
 var optional = map[string][]string{
+	"helloAck":          {"/deprecations/0/replacement"},
 	"init":              {"/grants/0/expiresAtUtc", "/settings/any"},
 	"initAck":           {"/message"},
 	"settingsValidated": {"/normalized"},
@@ -272,7 +273,7 @@ func TestMessages(t *testing.T) {
 		t.Errorf("%d bodies", len(bodies))
 	}
 	nullable := []string{"/traceId", "/causationId", "/request/idempotencyKey", "/request/deadlineUtc", "/request/permissionsGrantId", "/error/requestId", "/error/operationId",
-		"/helloAck/deprecations/0/replacement", "/receipt/idempotencyKey", "/receipt/resultDigest", "/receipt/errorCode"}
+		"/receipt/idempotencyKey", "/receipt/resultDigest", "/receipt/errorCode"}
 	cases := 0
 	for kind, body := range bodies {
 		text := envelope(kind, body)
@@ -364,8 +365,10 @@ func TestMessageForms(t *testing.T) {
 		{"request", `"idempotencyKey":null`, `"idempotencyKey":"` + strings.Repeat("k", 257) + `"`, false},
 		{"request", `"payload":{"a":1}`, `"payload":null`, true},
 		{"request", `"initialCreditItems":16`, `"initialCreditItems":-1`, false},
-		{"hello", `["json"]`, `[]`, false},
-		{"hello", `"maxFrameBytes":8388608`, `"maxFrameBytes":0`, false},
+		{"hello", `["json"]`, `[]`, true},
+		{"hello", `["json"]`, `[""]`, false},
+		{"hello", `"maxFrameBytes":8388608`, `"maxFrameBytes":1023`, false},
+		{"hello", `"maxFrameBytes":8388608`, `"maxFrameBytes":2147483648`, false},
 		{"initAck", `"ready"`, `"failed"`, false},
 		{"progress", `12.5`, `100`, true},
 		{"progress", `12.5`, `100.5`, false},
@@ -380,8 +383,7 @@ func TestMessageForms(t *testing.T) {
 		{"receipt", `"committed"`, `"perhaps"`, false},
 		{"receipt", `"requestDigest":"sha256:1`, `"requestDigest":"sha512:1`, false},
 		{"health", `"healthy"`, `"fine"`, false},
-		{"helloAck", `"operation:aa.bb/cc"`, `"aa.bb/cc"`, false},
-		{"helloAck", `"replacement":null`, `"replacement":"setting:/old"`, true},
+		{"helloAck", `"operation:aa.bb/cc"`, `""`, false},
 	} {
 		text := strings.Replace(envelope(c.kind, bodies[c.kind]), c.old, c.new, 1)
 		if text == envelope(c.kind, bodies[c.kind]) {

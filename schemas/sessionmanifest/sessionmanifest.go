@@ -32,7 +32,7 @@ const (
 )
 
 // Manifest is plugin.json of a session package. Members without omitempty are
-// required; nil is an absent member, and none may be null but Deprecation.Replacement.
+// required; nil is an absent member, and none may be null.
 type Manifest struct {
 	SchemaVersion    string            `json:"manifestSchemaVersion"`
 	Plugin           Plugin            `json:"plugin"`
@@ -191,10 +191,10 @@ type Lifecycle struct {
 
 // Deprecation is a part of the plugin that goes away.
 type Deprecation struct {
-	Element             string  `json:"element"`         // KIND:NAME, see CheckElement
-	DeprecatedSince     string  `json:"deprecatedSince"` // RFC 3339, Z
-	SunsetAfter         string  `json:"sunsetAfter"`     // RFC 3339, Z; from then on deprecated.sunset
-	Replacement         *string `json:"replacement"`     // KIND:NAME; nil (null) where nothing replaces it
+	Element             string  `json:"element"`               // KIND:NAME, see CheckElement
+	DeprecatedSince     string  `json:"deprecatedSince"`       // RFC 3339, Z
+	SunsetAfter         string  `json:"sunsetAfter"`           // RFC 3339, Z; from then on deprecated.sunset
+	Replacement         *string `json:"replacement,omitempty"` // KIND:NAME; nil where nothing replaces it
 	BehaviorAfterSunset string  `json:"behaviorAfterSunset"`
 }
 
