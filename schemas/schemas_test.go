@@ -215,6 +215,21 @@ func TestCLIEnvelope(t *testing.T) {
 	}
 }
 
+// What plugin authors link is the standard library and these packages.
+func TestLightPackages(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./sessionmanifest", "./subset", "./format").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const here = "github.com/switchyard-plugins/switchyard/schemas/"
+	want := []string{here + "format", here + "manifest", here + "sessionmanifest", here + "subset"}
+	got := strings.Fields(string(out))
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // The validator that judges here is too slow to load for the program itself.
 func TestNothingIsLinked(t *testing.T) {
 	deps := func(pkg string) []string {
