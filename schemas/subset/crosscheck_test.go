@@ -236,7 +236,7 @@ func (m *maker) document() (string, func() string) {
 func TestAgreesWithFullValidator(t *testing.T) {
 	m := &maker{Rand: rand.New(rand.NewPCG(2020, 12))}
 	schemas, valid, invalid, refused := 0, 0, 0, 0
-	for range 3000 {
+	for range 1500 {
 		text, value := m.document()
 		if !json.Valid([]byte(text)) {
 			t.Fatalf("not JSON: %s", text)
@@ -269,7 +269,7 @@ func TestAgreesWithFullValidator(t *testing.T) {
 			return
 		}
 	}
-	if schemas < 2000 || valid < 5000 || invalid < 5000 {
+	if schemas < 1000 || valid < 3000 || invalid < 3000 {
 		t.Errorf("%d schemas, %d refused, %d values valid, %d not", schemas, refused, valid, invalid)
 	}
 	t.Logf("%d schemas, %d refused, %d values valid, %d not", schemas, refused, valid, invalid)
