@@ -352,14 +352,14 @@ func (r *run) long(n *node, text []byte) bool {
 	if (len(text)+3)/4 >= n.minLength && (n.maxLength < 0 || len(text) <= n.maxLength) {
 		return true
 	}
-	length := utf8.RuneCount(text)
+	length, ok := utf8.RuneCount(text), true
 	if length < n.minLength {
-		return r.fail(CodeMismatch, "must have at least %s", characters(n.minLength))
+		ok = r.fail(CodeMismatch, "must have at least %s", characters(n.minLength))
 	}
 	if n.maxLength >= 0 && length > n.maxLength {
-		return r.fail(CodeMismatch, "must have at most %s", characters(n.maxLength))
+		ok = r.fail(CodeMismatch, "must have at most %s", characters(n.maxLength))
 	}
-	return true
+	return ok
 }
 
 func characters(n int) string {

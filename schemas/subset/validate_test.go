@@ -54,6 +54,7 @@ var values = []struct{ members, value, want, says string }{
 	{`"minLength":2,"maxLength":3`, `"😀😀"`, "", ""},
 	{`"minLength":2,"maxLength":3`, `"\ud83d\ude00"`, " schema.mismatch", "at least 2 characters"},
 	{`"minLength":2,"maxLength":3`, `"éééé"`, " schema.mismatch", "at most 3 characters"},
+	{`"minLength":2,"maxLength":0`, `"a"`, " schema.mismatch  schema.mismatch", "at least 2 characters"},
 	{`"pattern":"^[a-z]+$"`, `"abc"`, "", ""},
 	{`"pattern":"^[a-z]+$"`, `"abc\n"`, " schema.mismatch", "must match ^[a-z]+$"},
 	{`"format":"uuid"`, `"0197f9d2-6f31-7cb1-a612-5f5b7f7b8d19"`, "", ""},
