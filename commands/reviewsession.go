@@ -52,12 +52,12 @@ func newSessionData(m pkgmgr.Manifest) *sessionData {
 	}
 	d := &sessionData{Publisher: s.Publisher.PublisherID, PublisherName: s.Publisher.DisplayName, MinProtocol: s.Protocol.MinVersion,
 		MaxProtocol: s.Protocol.MaxVersion, Features: words(s.Protocol.Features), OS: words(s.Runtime.OS), Architectures: words(s.Runtime.Architectures),
-		MinHostVersion: s.Runtime.MinHostVersion, Operations: newOperations(s)}
+		MinHostVersion: sessionmanifest.Or(s.Runtime.MinHostVersion, ""), Operations: newOperations(s)}
 	if s.Network != nil {
 		for _, one := range s.Network.Destinations {
 			text := one.Scheme + "://" + one.HostPattern
-			if one.Port != 0 {
-				text += fmt.Sprintf(":%d", one.Port)
+			if one.Port != nil {
+				text += fmt.Sprintf(":%d", *one.Port)
 			}
 			d.Destinations = append(d.Destinations, text)
 		}
@@ -69,7 +69,7 @@ func newSessionData(m pkgmgr.Manifest) *sessionData {
 		d.Settings = s.Settings.Schema.URI
 	}
 	for _, one := range s.Deprecations {
-		d.Deprecations = append(d.Deprecations, deprecation{one.Element, one.DeprecatedSince, one.SunsetAfter, valueOr(one.Replacement, "")})
+		d.Deprecations = append(d.Deprecations, deprecation{one.Element, one.DeprecatedSince, one.SunsetAfter, sessionmanifest.Or(one.Replacement, "")})
 	}
 	return d
 }
@@ -84,13 +84,6 @@ func newOperations(s *sessionmanifest.Manifest) []operationInfo {
 		}
 	}
 	return list
-}
-
-func valueOr(p *string, otherwise string) string {
-	if p == nil {
-		return otherwise
-	}
-	return *p
 }
 
 // network and classes say in words what a manifest declares.

@@ -37,7 +37,7 @@ func sessionMembers(m *sessionmanifest.Manifest) []sessionMember {
 	}
 	if m.Network != nil {
 		for _, d := range m.Network.Destinations {
-			destinations = append(destinations, fmt.Sprintf("%s://%s:%d", d.Scheme, d.HostPattern, d.Port))
+			destinations = append(destinations, fmt.Sprintf("%s://%s:%d", d.Scheme, d.HostPattern, sessionmanifest.Or(d.Port, 0)))
 		}
 	}
 	for _, d := range m.Deprecations {
@@ -52,16 +52,16 @@ func sessionMembers(m *sessionmanifest.Manifest) []sessionMember {
 		{"operations", strings.Join(operations, "; ")},
 		{"schemas", schemas(m)},
 		{"permissions", strings.Join(permissions, "; ")},
-		{"runs on", fmt.Sprint(m.Runtime.OS, m.Runtime.Architectures, " ", m.Runtime.MinHostVersion)},
+		{"runs on", fmt.Sprint(m.Runtime.OS, m.Runtime.Architectures, " ", sessionmanifest.Or(m.Runtime.MinHostVersion, ""))},
 		{"network", strings.Join(destinations, " ")},
 		{"deprecations", strings.Join(deprecations, "; ")},
 	}
 	data, life := "", ""
 	if d := m.DataDeclarations; d != nil {
-		data = fmt.Sprint(d.AcceptedClasses, " in ", d.DefaultInboundClass, " receipts ", d.DefaultReceiptClass)
+		data = fmt.Sprint(d.AcceptedClasses, " in ", sessionmanifest.Or(d.DefaultInboundClass, ""), " receipts ", sessionmanifest.Or(d.DefaultReceiptClass, ""))
 	}
 	if l := m.Lifecycle; l != nil {
-		life = fmt.Sprintf("health watch %t, heartbeat %t, background %s", l.SupportsHealthWatch, l.RequiresHeartbeat, l.BackgroundBehavior)
+		life = fmt.Sprintf("health watch %t, heartbeat %t, background %s", l.SupportsHealthWatch, l.RequiresHeartbeat, sessionmanifest.Or(l.BackgroundBehavior, ""))
 	}
 	return append(list, sessionMember{"data classes", data}, sessionMember{"lifecycle", life})
 }
@@ -93,7 +93,7 @@ func schemas(m *sessionmanifest.Manifest) string {
 		list = append(list, r.URI+"@"+sum[:min(len(sum), 12)])
 	}
 	if m.Settings != nil {
-		list = append(list, "settings "+m.Settings.Version)
+		list = append(list, "settings "+sessionmanifest.Or(m.Settings.Version, ""))
 	}
 	return strings.Join(list, " ")
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
 )
 
 // runnable refuses a session package that says that it does not run on this system or
@@ -28,8 +30,9 @@ func (h *Home) runnable(m *Manifest, where string) error {
 		}
 		return &WrongPlatform{Where: where, Want: here, Found: found}
 	}
-	if wants, has := minor(r.MinHostVersion), minor(h.hostVersion); wants != nil && has != nil && slices.Compare(has, wants) < 0 {
-		return &HostTooOld{Where: where, Wants: r.MinHostVersion, Has: h.hostVersion}
+	lowest := sessionmanifest.Or(r.MinHostVersion, "")
+	if wants, has := minor(lowest), minor(h.hostVersion); wants != nil && has != nil && slices.Compare(has, wants) < 0 {
+		return &HostTooOld{Where: where, Wants: lowest, Has: h.hostVersion}
 	}
 	return nil
 }

@@ -1,12 +1,14 @@
 // Package schemas carries the JSON Schemas (2020-12) of the documents that
-// people and programs write and read: plugin manifests, switchyard.toml as
-// editors see it, and what commands print under --json.
+// people and programs write and read: plugin manifests, the session protocol's
+// messages, errors and receipts, what a package's own schemas may be,
+// switchyard.toml as editors see it, and what commands print under --json.
 //
 // It hands out text and validates nothing; strict reading is the work of
 // packages ijson and manifest, and of the reader of each format, which know
 // rules that a schema cannot state. Each document stands alone: its $id is
-// urn:switchyard:schemas: and its file's name, and it refers to nothing outside
-// of itself. The embedded files cost nothing until they are read.
+// urn:switchyard:schemas: and its file's name (and, of the session protocol's, a
+// version), it refers to nothing outside of itself, and what it shares with another
+// is embedded in it with its own $id. The embedded files cost nothing until they are read.
 package schemas
 
 import (

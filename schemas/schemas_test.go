@@ -57,7 +57,7 @@ func value(t testing.TB, text []byte) any {
 
 func TestNames(t *testing.T) {
 	names := schemas.Names()
-	for _, want := range []string{"call-manifest.schema.json", "cli.schema.json", "switchyard-toml.schema.json"} {
+	for _, want := range []string{"call-manifest.schema.json", "cli.schema.json", "switchyard-toml.schema.json", "plugin-manifest.schema.json", "session-messages.schema.json"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is not among %q", want, names)
 		}
@@ -119,15 +119,20 @@ func TestSchemas(t *testing.T) {
 		if head.Dialect != "https://json-schema.org/draft/2020-12/schema" || head.Title == "" {
 			t.Errorf("%s: $schema %q, title %q", name, head.Dialect, head.Title)
 		}
-		if want := "urn:switchyard:schemas:" + strings.TrimSuffix(name, schemas.Suffix); !strings.Contains(name, "/") && head.ID != want {
+		want := "urn:switchyard:schemas:" + strings.TrimSuffix(name, schemas.Suffix)
+		if slices.Contains(sessionSchemas, name) {
+			want += ":1"
+		}
+		if !strings.Contains(name, "/") && head.ID != want {
 			t.Errorf("%s: $id is %q, want %q", name, head.ID, want)
 		}
 		if !strings.HasPrefix(head.ID, "urn:switchyard:") || ids[head.ID] != "" {
 			t.Errorf("%s: $id %q is foreign or also that of %q", name, head.ID, ids[head.ID])
 		}
 		ids[head.ID] = name
+		bundled := identities(value(t, text))
 		for _, ref := range references(value(t, text)) {
-			if !strings.HasPrefix(ref, "#") {
+			if !strings.HasPrefix(ref, "#") && !slices.Contains(bundled, ref) {
 				t.Errorf("%s refers to %q, outside of itself", name, ref)
 			}
 		}
@@ -138,6 +143,25 @@ func TestSchemas(t *testing.T) {
 			}
 		}
 	}
+}
+
+// identities returns every $id below v.
+func identities(v any) []string {
+	var ids []string
+	switch v := v.(type) {
+	case map[string]any:
+		if id, ok := v["$id"].(string); ok {
+			ids = append(ids, id)
+		}
+		for _, inner := range v {
+			ids = append(ids, identities(inner)...)
+		}
+	case []any:
+		for _, inner := range v {
+			ids = append(ids, identities(inner)...)
+		}
+	}
+	return ids
 }
 
 // references returns every $ref and $dynamicRef below v.
@@ -188,6 +212,21 @@ func TestCLIEnvelope(t *testing.T) {
 		if schema.Validate(value(t, []byte(doc))) == nil {
 			t.Errorf("accepted: %s", doc)
 		}
+	}
+}
+
+// What plugin authors link is the standard library and these packages.
+func TestLightPackages(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./sessionmanifest", "./subset", "./format").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const here = "github.com/switchyard-plugins/switchyard/schemas/"
+	want := []string{here + "format", here + "manifest", here + "sessionmanifest", here + "subset"}
+	got := strings.Fields(string(out))
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

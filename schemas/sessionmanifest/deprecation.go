@@ -88,7 +88,7 @@ func (v *validation) deprecations(m *Manifest) {
 		}
 		if d.Replacement != nil {
 			if _, _, ok := SplitElement(*d.Replacement); !ok {
-				v.mismatch(at+"/replacement", forms+", or null")
+				v.mismatch(at+"/replacement", forms)
 			} else if *d.Replacement == d.Element {
 				v.add(at+"/replacement", CodeDeprecation, "nothing replaces itself")
 			}

@@ -32,7 +32,7 @@ const (
 )
 
 // Manifest is plugin.json of a session package. Members without omitempty are
-// required; the types say which may be null (none but Deprecation.Replacement).
+// required; nil is an absent member, and none may be null.
 type Manifest struct {
 	SchemaVersion    string            `json:"manifestSchemaVersion"`
 	Plugin           Plugin            `json:"plugin"`
@@ -62,15 +62,15 @@ type Plugin struct {
 
 // Localized are names for people in one language.
 type Localized struct {
-	DisplayName string `json:"displayName,omitempty"`
-	Description string `json:"description,omitempty"`
+	DisplayName *string `json:"displayName,omitempty"`
+	Description string  `json:"description,omitempty"`
 }
 
 // Publisher says who made the plugin. It is a claim; evidence is another matter.
 type Publisher struct {
-	PublisherID string `json:"publisherId"`
-	DisplayName string `json:"displayName"`
-	Website     string `json:"website,omitempty"` // a URI
+	PublisherID string  `json:"publisherId"`
+	DisplayName string  `json:"displayName"`
+	Website     *string `json:"website,omitempty"` // a URI
 }
 
 // Protocol is the range of protocol versions and the features that the plugin knows.
@@ -152,14 +152,14 @@ type Permission struct {
 // Settings is what the plugin lets people set.
 type Settings struct {
 	Schema  *SchemaRef `json:"schema,omitempty"`
-	Version string     `json:"version,omitempty"` // SemVer
+	Version *string    `json:"version,omitempty"` // SemVer
 }
 
 // Runtime says where the plugin runs.
 type Runtime struct {
 	OS             []OS           `json:"os"`
 	Architectures  []Architecture `json:"architectures"`
-	MinHostVersion string         `json:"minHostVersion,omitempty"` // MAJOR.MINOR
+	MinHostVersion *string        `json:"minHostVersion,omitempty"` // MAJOR.MINOR
 }
 
 // Network declares where the plugin connects to. It is a declaration to be reviewed,
@@ -172,29 +172,29 @@ type Network struct {
 type Destination struct {
 	Scheme      string `json:"scheme"` // https or wss
 	HostPattern string `json:"hostPattern"`
-	Port        int    `json:"port,omitzero"` // 1 to 65535; 0 is the scheme's own
+	Port        *int   `json:"port,omitempty"` // 1 to 65535; absent, the scheme's own
 }
 
 // DataDeclarations says which classes of data the plugin takes and makes.
 type DataDeclarations struct {
 	AcceptedClasses     []Class `json:"acceptedClasses,omitempty"`
-	DefaultInboundClass Class   `json:"defaultInboundClass,omitempty"`
-	DefaultReceiptClass Class   `json:"defaultReceiptClass,omitempty"`
+	DefaultInboundClass *Class  `json:"defaultInboundClass,omitempty"`
+	DefaultReceiptClass *Class  `json:"defaultReceiptClass,omitempty"`
 }
 
 // Lifecycle says what the plugin needs of its host while it runs.
 type Lifecycle struct {
-	SupportsHealthWatch bool   `json:"supportsHealthWatch,omitempty"`
-	RequiresHeartbeat   bool   `json:"requiresHeartbeat,omitempty"`
-	BackgroundBehavior  string `json:"backgroundBehavior,omitempty"`
+	SupportsHealthWatch bool    `json:"supportsHealthWatch,omitempty"`
+	RequiresHeartbeat   bool    `json:"requiresHeartbeat,omitempty"`
+	BackgroundBehavior  *string `json:"backgroundBehavior,omitempty"`
 }
 
 // Deprecation is a part of the plugin that goes away.
 type Deprecation struct {
-	Element             string  `json:"element"`         // KIND:NAME, see CheckElement
-	DeprecatedSince     string  `json:"deprecatedSince"` // RFC 3339, Z
-	SunsetAfter         string  `json:"sunsetAfter"`     // RFC 3339, Z; from then on deprecated.sunset
-	Replacement         *string `json:"replacement"`     // KIND:NAME; nil (null) where nothing replaces it
+	Element             string  `json:"element"`               // KIND:NAME, see CheckElement
+	DeprecatedSince     string  `json:"deprecatedSince"`       // RFC 3339, Z
+	SunsetAfter         string  `json:"sunsetAfter"`           // RFC 3339, Z; from then on deprecated.sunset
+	Replacement         *string `json:"replacement,omitempty"` // KIND:NAME; nil where nothing replaces it
 	BehaviorAfterSunset string  `json:"behaviorAfterSunset"`
 }
 
@@ -203,8 +203,16 @@ type Deprecation struct {
 type Provenance struct {
 	ManifestDigest string   `json:"manifestDigest"`
 	SignatureRefs  []string `json:"signatureRefs,omitempty"`
-	SBOMRef        string   `json:"sbomRef,omitempty"`
-	ProvenanceRef  string   `json:"provenanceRef,omitempty"`
+	SBOMRef        *string  `json:"sbomRef,omitempty"`
+	ProvenanceRef  *string  `json:"provenanceRef,omitempty"`
+}
+
+// Or returns the value of a member, or what its absence means.
+func Or[T any](member *T, absent T) T {
+	if member == nil {
+		return absent
+	}
+	return *member
 }
 
 // Operation returns the operation of a capability, and its capability.

@@ -200,7 +200,7 @@ func quote(s string) string {
 const (
 	operation = "/capabilities/0/operations/0"
 	digest64  = "sha256:5555555555555555555555555555555555555555555555555555555555555555"
-	element   = `{"element":"operation:catalog.index/start","deprecatedSince":"2026-01-01T00:00:00Z","sunsetAfter":"2027-01-01T00:00:00Z","replacement":null,"behaviorAfterSunset":"error"}`
+	element   = `{"element":"operation:catalog.index/start","deprecatedSince":"2026-01-01T00:00:00Z","sunsetAfter":"2027-01-01T00:00:00Z","behaviorAfterSunset":"error"}`
 )
 
 // rules: what is set where, and the problem (relative to the place, "" for the place
@@ -336,7 +336,7 @@ var rules = []struct{ at, value, problem string }{
 	{"/lifecycle/backgroundBehavior", `"always"`, " schema.mismatch"},
 	{"/deprecations", `[]`, ""},
 	{"/deprecations", "[" + element + "]", ""},
-	{"/deprecations", "[" + strings.Replace(element, "null", `"operation:catalog.index/begin"`, 1) + "]", ""},
+	{"/deprecations", "[" + strings.Replace(element, `,"behavior`, `,"replacement":"operation:catalog.index/begin","behavior`, 1) + "]", ""},
 	{"/deprecations", "[" + strings.Replace(element, "operation:catalog.index/start", "capability:catalog.index", 1) + "]", ""},
 	{"/deprecations", "[" + strings.Replace(element, "operation:catalog.index/start", "feature:cancel.v1", 1) + "]", ""},
 	{"/deprecations", "[" + strings.Replace(element, "operation:catalog.index/start", "permission:perm-files-read", 1) + "]", ""},
@@ -346,14 +346,25 @@ var rules = []struct{ at, value, problem string }{
 	{"/deprecations", "[" + strings.Replace(element, "2026-01-01T00:00:00Z", "2026-01-01", 1) + "]", "/0/deprecatedSince schema.mismatch"},
 	{"/deprecations", "[" + strings.Replace(element, "2027-01-01T00:00:00Z", "2027-02-30T00:00:00Z", 1) + "]", "/0/sunsetAfter schema.mismatch"},
 	{"/deprecations", "[" + strings.Replace(element, "2027", "2025", 1) + "]", "/0/sunsetAfter manifest.deprecation"},
-	{"/deprecations", "[" + strings.Replace(element, "null", `"operation:catalog.index/start"`, 1) + "]", "/0/replacement manifest.deprecation"},
-	{"/deprecations", "[" + strings.Replace(element, "null", `"another"`, 1) + "]", "/0/replacement schema.mismatch"},
+	{"/deprecations", "[" + strings.Replace(element, `,"behavior`, `,"replacement":"operation:catalog.index/start","behavior`, 1) + "]", "/0/replacement manifest.deprecation"},
+	{"/deprecations", "[" + strings.Replace(element, `,"behavior`, `,"replacement":"another","behavior`, 1) + "]", "/0/replacement schema.mismatch"},
 	{"/deprecations", "[" + strings.Replace(element, `"error"`, `"warn"`, 1) + "]", "/0/behaviorAfterSunset schema.mismatch"},
 	{"/deprecations", "[" + element + "," + element + "]", "/1/element manifest.duplicate"},
 	{"/provenance/manifestDigest", `"sha256:44"`, " schema.mismatch"},
 	{"/provenance/signatureRefs", `["urn:x:y","x"]`, "/1 schema.mismatch"},
 	{"/provenance/sbomRef", `"sbom"`, " schema.mismatch"},
 	{"/provenance/provenanceRef", `"/x"`, " schema.mismatch"},
+	// An empty text is not an absent member.
+	{"/publisher/website", `""`, " schema.mismatch"},
+	{"/settings/version", `""`, " schema.mismatch"},
+	{"/runtime/minHostVersion", `""`, " schema.mismatch"},
+	{"/lifecycle/backgroundBehavior", `""`, " schema.mismatch"},
+	{"/dataDeclarations/defaultInboundClass", `""`, " schema.mismatch"},
+	{"/dataDeclarations/defaultReceiptClass", `""`, " schema.mismatch"},
+	{"/provenance/sbomRef", `""`, " schema.mismatch"},
+	{"/provenance/provenanceRef", `""`, " schema.mismatch"},
+	{"/plugin/localization", `{"de":{"displayName":""}}`, "/de/displayName schema.mismatch"},
+	{"/network/destinations", `[{"scheme":"https","hostPattern":"a.org","port":0}]`, "/0/port schema.mismatch"},
 	{"/manifestSchemaVersion", `"urn:example:plugin-manifest:1"`, " schema.mismatch"},
 }
 

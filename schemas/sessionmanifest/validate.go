@@ -87,8 +87,8 @@ func (m *Manifest) Validate() error {
 		if s.Schema != nil {
 			v.schemaRef("/settings/schema", *s.Schema)
 		}
-		if s.Version != "" {
-			v.semver("/settings/version", s.Version)
+		if s.Version != nil {
+			v.semver("/settings/version", *s.Version)
 		}
 	}
 	v.runtime(m.Runtime)
@@ -98,8 +98,8 @@ func (m *Manifest) Validate() error {
 	if m.DataDeclarations != nil {
 		v.classes(*m.DataDeclarations, m.Permissions)
 	}
-	if l := m.Lifecycle; l != nil && l.BackgroundBehavior != "" {
-		oneOf(v, "/lifecycle/backgroundBehavior", l.BackgroundBehavior, BackgroundBehaviors)
+	if l := m.Lifecycle; l != nil && l.BackgroundBehavior != nil {
+		oneOf(v, "/lifecycle/backgroundBehavior", *l.BackgroundBehavior, BackgroundBehaviors)
 	}
 	v.deprecations(m)
 	v.provenance(m.Provenance)
@@ -132,8 +132,8 @@ func (v *validation) plugin(p Plugin) {
 			v.mismatch(here, "the name must be a language tag, as pt or pt-BR")
 		}
 		l := p.Localization[tag]
-		if l.DisplayName != "" {
-			v.displayName(here+"/displayName", l.DisplayName)
+		if l.DisplayName != nil {
+			v.displayName(here+"/displayName", *l.DisplayName)
 		}
 		v.characters(here+"/description", l.Description, MaxDescription)
 	}
@@ -148,8 +148,8 @@ func (v *validation) publisher(p Publisher) {
 		v.add(at+"/publisherId", CodeID, "must have at most %d bytes, has %d", MaxPublisherID, len(p.PublisherID))
 	}
 	v.displayName(at+"/displayName", p.DisplayName)
-	if p.Website != "" {
-		v.uri(at+"/website", p.Website)
+	if p.Website != nil {
+		v.uri(at+"/website", *p.Website)
 	}
 }
 
@@ -235,8 +235,8 @@ func (v *validation) runtime(r Runtime) {
 		oneOf(v, at+pointer("architectures", i), a, Architectures)
 	}
 	unique(v, at+"/architectures", r.Architectures)
-	if r.MinHostVersion != "" {
-		v.minor(at+"/minHostVersion", r.MinHostVersion)
+	if r.MinHostVersion != nil {
+		v.minor(at+"/minHostVersion", *r.MinHostVersion)
 	}
 }
 
@@ -249,13 +249,17 @@ func (v *validation) destinations(list []Destination) {
 		} else if err := CheckHostPattern(d.HostPattern); err != nil {
 			v.add(at+"/hostPattern", CodeHost, "%v", err)
 		}
-		if d.Port < 0 || d.Port > 65535 {
+		if d.Port != nil && (*d.Port < 1 || *d.Port > 65535) {
 			v.mismatch(at+"/port", "must be from 1 to 65535")
 		}
-		if slices.Contains(list[:i], d) {
+		if slices.ContainsFunc(list[:i], d.equal) {
 			v.add(at, CodeDuplicate, twice)
 		}
 	}
+}
+
+func (d Destination) equal(o Destination) bool {
+	return d.Scheme == o.Scheme && d.HostPattern == o.HostPattern && (d.Port == nil) == (o.Port == nil) && (d.Port == nil || *d.Port == *o.Port)
 }
 
 func (v *validation) classes(d DataDeclarations, permissions []Permission) {
@@ -270,11 +274,11 @@ func (v *validation) classes(d DataDeclarations, permissions []Permission) {
 	if private && !slices.ContainsFunc(permissions, func(p Permission) bool { return p.Scope == ScopePrivateData }) {
 		v.add(at+"/acceptedClasses", CodeClass, "classes above internal need a permission with the scope %s", ScopePrivateData)
 	}
-	if c := d.DefaultInboundClass; c != "" && oneOf(v, at+"/defaultInboundClass", c, Classes) && !d.Accepts(c) {
+	if c := d.DefaultInboundClass; c != nil && oneOf(v, at+"/defaultInboundClass", *c, Classes) && !d.Accepts(*c) {
 		v.add(at+"/defaultInboundClass", CodeClass, "must be one of acceptedClasses")
 	}
-	if c := d.DefaultReceiptClass; c != "" {
-		oneOf(v, at+"/defaultReceiptClass", c, ReceiptClasses)
+	if c := d.DefaultReceiptClass; c != nil {
+		oneOf(v, at+"/defaultReceiptClass", *c, ReceiptClasses)
 	}
 }
 
@@ -293,11 +297,11 @@ func (v *validation) provenance(p Provenance) {
 	for i, ref := range p.SignatureRefs {
 		v.uri(at+pointer("signatureRefs", i), ref)
 	}
-	if p.SBOMRef != "" {
-		v.uri(at+"/sbomRef", p.SBOMRef)
+	if p.SBOMRef != nil {
+		v.uri(at+"/sbomRef", *p.SBOMRef)
 	}
-	if p.ProvenanceRef != "" {
-		v.uri(at+"/provenanceRef", p.ProvenanceRef)
+	if p.ProvenanceRef != nil {
+		v.uri(at+"/provenanceRef", *p.ProvenanceRef)
 	}
 }
 

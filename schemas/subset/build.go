@@ -36,6 +36,9 @@ type reference struct {
 }
 
 func (b *builder) add(at, code, format string, args ...any) {
+	if len(b.problems) == MaxFaults {
+		return
+	}
 	b.problems = append(b.problems, Problem{at, code, fmt.Sprintf(format, args...)})
 }
 

@@ -30,6 +30,7 @@ const (
 	MaxAllPositions  = 16384 // of all patterns together
 	MaxURI           = 512   // bytes of an $id or $ref
 	MaxAnnotation    = 4096  // bytes of a title, description or other text
+	MaxFaults        = 50    // told of one document; the rest is left out
 	maxIntegerNumber = 1<<53 - 1
 )
 

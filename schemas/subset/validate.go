@@ -335,16 +335,7 @@ func (r *run) textAt(n *node, pos int) (end int, ok bool) {
 	}
 	ok = r.listed(n, '"', inside, 0)
 	if n.minLength > 0 || n.maxLength >= 0 {
-		length := len(inside)
-		if length >= n.minLength && (n.maxLength < 0 || length > n.maxLength) || length < n.minLength {
-			length = utf8.RuneCount(inside)
-		}
-		if length < n.minLength {
-			ok = r.fail(CodeMismatch, "must have at least %s", characters(n.minLength))
-		}
-		if n.maxLength >= 0 && length > n.maxLength {
-			ok = r.fail(CodeMismatch, "must have at most %s", characters(n.maxLength))
-		}
+		ok = r.long(n, inside) && ok
 	}
 	if n.formed != nil && !n.formed(inside) {
 		ok = r.fail(CodeMismatch, "is not of the format %s", n.format)
@@ -353,6 +344,22 @@ func (r *run) textAt(n *node, pos int) (end int, ok bool) {
 		ok = r.fail(CodeMismatch, "must match %s", n.pattern)
 	}
 	return end, ok && !r.stopped
+}
+
+// long judges how many characters a string has. A character is one to four bytes, so
+// that most are not counted.
+func (r *run) long(n *node, text []byte) bool {
+	if (len(text)+3)/4 >= n.minLength && (n.maxLength < 0 || len(text) <= n.maxLength) {
+		return true
+	}
+	length, ok := utf8.RuneCount(text), true
+	if length < n.minLength {
+		ok = r.fail(CodeMismatch, "must have at least %s", characters(n.minLength))
+	}
+	if n.maxLength >= 0 && length > n.maxLength {
+		ok = r.fail(CodeMismatch, "must have at most %s", characters(n.maxLength))
+	}
+	return ok
 }
 
 func characters(n int) string {
