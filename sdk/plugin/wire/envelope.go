@@ -46,8 +46,14 @@ var baseNames = [...]string{"protocolVersion", "messageType", "messageId", "sequ
 // value rule is the answer. What e holds after an error is only fit for naming
 // the frame: MessageID is set if it could be read.
 func Scan(frame []byte, e *Envelope) error {
-	*e = Envelope{}
-	s := scan{Scanner: strict.Scanner{Data: frame}, e: e}
+	s := scan{Scanner: strict.Scanner{Data: frame}}
+	err := s.message()
+	*e = s.e
+	return err
+}
+
+// message reads the whole frame.
+func (s *scan) message() error {
 	if err := s.Begin(); err != nil {
 		return asFault(err)
 	}
@@ -80,7 +86,7 @@ func Scan(frame []byte, e *Envelope) error {
 // A scan is the reading of one envelope.
 type scan struct {
 	strict.Scanner
-	e       *Envelope
+	e       Envelope
 	has     int
 	body    []byte // the name of the first member that is not a base member
 	escaped bool   // body holds escapes
