@@ -28,10 +28,18 @@ type Request struct {
 // A Stream says in which directions items flow, and the credit of the response.
 type Stream struct {
 	Request, Response bool
-	Credit            bool // the two below are there
-	CreditItems       int64
-	CreditBytes       int64
+	CreditItems       Count
+	CreditBytes       Count
 }
+
+// A Count is a number that may be absent.
+type Count struct {
+	N   int64
+	Set bool
+}
+
+// CountOf returns n as a Count that is there.
+func CountOf(n int64) Count { return Count{N: n, Set: true} }
 
 // A Secret is a value for one place of the settings.
 type Secret struct {
@@ -159,9 +167,11 @@ func (s *Stream) append(dst []byte) []byte {
 	if s.Response {
 		w.bool("response", true)
 	}
-	if s.Credit {
-		w.integer("initialCreditItems", s.CreditItems)
-		w.integer("initialCreditBytes", s.CreditBytes)
+	if s.CreditItems.Set {
+		w.integer("initialCreditItems", s.CreditItems.N)
+	}
+	if s.CreditBytes.Set {
+		w.integer("initialCreditBytes", s.CreditBytes.N)
 	}
 	return w.end()
 }
@@ -175,11 +185,11 @@ func (s *Stream) member(d *decoder, name []byte) bool {
 	case "response":
 		d.bool(&s.Response)
 	case "initialCreditItems":
-		s.Credit = true
-		d.integer(&s.CreditItems, 0, MaxSafeInteger)
+		s.CreditItems.Set = true
+		d.integer(&s.CreditItems.N, 0, MaxSafeInteger)
 	case "initialCreditBytes":
-		s.Credit = true
-		d.integer(&s.CreditBytes, 0, MaxSafeInteger)
+		s.CreditBytes.Set = true
+		d.integer(&s.CreditBytes.N, 0, MaxSafeInteger)
 	default:
 		return false
 	}

@@ -66,7 +66,7 @@ func TestSeedRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.RequestID.String() != "0197f9d2-6f32-7ef4-9ad8-6a0d2dabe3ae" || r.Attempt != 1 || r.CapabilityID != "catalog.index" ||
-		r.PermissionsGrantID != "grant-7ba86bff" || r.Stream == nil || !r.Stream.Response || r.Stream.CreditBytes != 262144 ||
+		r.PermissionsGrantID != "grant-7ba86bff" || r.Stream == nil || !r.Stream.Response || r.Stream.CreditBytes.N != 262144 ||
 		!strings.HasPrefix(string(r.Payload), "{\n") {
 		t.Errorf("%+v", r)
 	}
