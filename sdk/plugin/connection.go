@@ -184,6 +184,8 @@ func (c *connection) accept(frame []byte, e *wire.Envelope) error {
 		return err
 	}
 	switch {
+	case c.sequence == 0 && e.Sequence != 1:
+		return refuse(wire.CodeSequenceViolation, "the first sequence is 1")
 	case e.Sequence <= c.sequence:
 		return refuse(wire.CodeSequenceViolation, "the sequence does not rise")
 	case !c.messages.Add(e.MessageID):

@@ -18,9 +18,6 @@ func (c *connection) hello(e *wire.Envelope) error {
 	if err := wire.Decode(e.Body, &h); err != nil {
 		return err
 	}
-	if e.Version != h.Protocol.Max {
-		return refuse(wire.CodeEnvelopeInvalid, "the protocolVersion of hello must be the host's highest")
-	}
 	c.state.Move(wire.ConnectionNegotiating)
 	pkg := c.plugin.Package
 	offer := pkg.offer(wire.DefaultMaxFrame)

@@ -60,11 +60,23 @@ func LoadPackage(dir string) (*Package, error) {
 	if r := p.offer(wire.DefaultMaxFrame).Range(); r.Min.Compare(r.Max) > 0 {
 		return nil, fmt.Errorf("%s: protocol: what the manifest promises needs version %s, its maxVersion is %s", sessionmanifest.FileName, r.Min, p.Manifest.Protocol.MaxVersion)
 	}
+	if o := p.offer(wire.DefaultMaxFrame); !holds(o.Features, o.Needs) {
+		return nil, fmt.Errorf("%s: protocol.features: must name what the manifest promises, %v", sessionmanifest.FileName, o.Needs)
+	}
 	if err := p.loadSchemas(filepath.Join(dir, sessionmanifest.SchemasDir)); err != nil {
 		return nil, err
 	}
 	p.findSunsets()
 	return p, nil
+}
+
+func holds(have, needed []wire.Feature) bool {
+	for _, f := range needed {
+		if !slices.Contains(have, f) {
+			return false
+		}
+	}
+	return true
 }
 
 // loadSchemas compiles what the manifest refers to. Other documents in the

@@ -209,7 +209,11 @@ func (c *connection) cancelRequest(e *wire.Envelope, b *wire.CancelRequest) erro
 	if op == nil && !issued {
 		return refuse(wire.CodeStateViolation, "there was no request with this requestId")
 	}
-	c.reply(e, &wire.CancelAck{RequestID: b.RequestID})
+	d := dispatch{trace: e.TraceID, cause: wire.Some(e.MessageID), later: true}
+	if op != nil {
+		d.trace = op.trace
+	}
+	c.out.send(&wire.CancelAck{RequestID: b.RequestID}, d)
 	if op != nil {
 		op.cancelled()
 	}

@@ -122,6 +122,10 @@ func (p *SessionPlugin) Started(f func(ctx context.Context, settings json.RawMes
 // at any time.
 func (p *SessionPlugin) SetHealth(status HealthStatus, message string) {
 	p.mu.Lock()
+	if p.report.Status == status && p.report.Message == message {
+		p.mu.Unlock()
+		return
+	}
 	p.report = HealthReport{Status: status, UpdatedAtUTC: time.Now(), Message: message}
 	watchers := make([]*connection, 0, len(p.watchers))
 	for c := range p.watchers {

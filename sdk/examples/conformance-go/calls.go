@@ -48,13 +48,13 @@ func (calls) Inspect(_ context.Context, r plugin.InspectRequest) (plugin.Inspect
 
 func (calls) Operate(ctx context.Context, r plugin.OperateRequest) (plugin.OperateResult, error) {
 	var in struct {
-		Message, Marker, Text, Line string
+		Message, Marker, Text, Line, Cleanup string
 	}
 	succeeded := func(summary string, output json.RawMessage) (plugin.OperateResult, error) {
 		return plugin.OperateResult{Status: plugin.Succeeded, Summary: summary, Output: output}, nil
 	}
 	switch r.Action {
-	case "report", "raise", "print", "append":
+	case "report", "raise", "print", "append", "hold":
 		if err := json.Unmarshal(r.Input, &in); err != nil {
 			return plugin.OperateResult{}, plugin.BadInput("the input is no object of this action")
 		}
@@ -83,7 +83,7 @@ func (calls) Operate(ctx context.Context, r plugin.OperateRequest) (plugin.Opera
 		return succeeded("appended", nil)
 	case "hold":
 		<-ctx.Done()
-		if err := appendTo(filepath.Join(r.Project.Root, "cleanup.log"), "cleanup"); err != nil {
+		if err := appendTo(filepath.Join(r.Project.Root, "cleanup.log"), in.Cleanup); err != nil {
 			return plugin.OperateResult{}, err
 		}
 		return plugin.OperateResult{Status: plugin.Failed, Summary: "cancelled"}, nil

@@ -196,6 +196,7 @@ func TestBodyValues(t *testing.T) {
 		{"request", `"attempt":1`, `"attempt":0`, "/attempt"},
 		{"request", `"attempt":1`, `"attempt":1.0`, ""},
 		{"request", `16:22:00.25Z`, `16:22:00.25`, "/deadlineUtc"},
+		{"request", `2026-07-11T16:22:00.25Z`, `0001-01-01T00:00:00Z`, ""},
 		{"request", `"catalog.index"`, `"c"`, "/capabilityId"},
 		{"request", `"internal"`, `"Internal"`, "/payloadClass"},
 		{"request", `"payload":{"b":2,"a":[null]}`, `"payload":false`, ""},

@@ -353,6 +353,11 @@ func (d *decoder) time(p *time.Time) {
 		d.mismatch("must be a time as 2006-01-02T15:04:05.999999Z")
 		return
 	}
+	// The zero time.Time stands for no time at all. The instant that it is has a place
+	// in the protocol too; a nanosecond, which is never written, keeps them apart.
+	if at.IsZero() {
+		at = at.Add(1)
+	}
 	*p = at
 }
 
