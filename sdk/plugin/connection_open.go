@@ -286,5 +286,5 @@ func problem(code wire.Code, sender wire.Blame, message string) *wire.Error {
 
 // reply answers a frame.
 func (c *connection) reply(e *wire.Envelope, body wire.Body) {
-	c.out.send(body, dispatch{trace: e.TraceID, cause: wire.Some(e.MessageID), later: true})
+	c.out.send(body, dispatch{trace: e.TraceID, cause: wire.Some(e.MessageID), later: true, answer: true})
 }

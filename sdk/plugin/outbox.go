@@ -52,6 +52,9 @@ type dispatch struct {
 	// later: more frames are likely to follow soon, so that the write need not
 	// happen on the caller's goroutine.
 	later bool
+	// answer: the caller is who reads frames; it waits for a host that does not read
+	// only when there is no other way.
+	answer bool
 }
 
 // send queues a frame, in the order of the calls. The error is a *wire.Fault for a
@@ -59,7 +62,11 @@ type dispatch struct {
 // frame for a closed outbox is dropped.
 func (o *outbox) send(body wire.Body, d dispatch) error {
 	o.mu.Lock()
-	for len(o.queued) > crowded && !o.closed && !o.broken {
+	room := crowded
+	if d.answer {
+		room *= 8
+	}
+	for len(o.queued) > room && !o.closed && !o.broken {
 		o.changed.Wait()
 	}
 	if o.closed || o.broken {
@@ -132,7 +139,7 @@ func (o *outbox) batch() {
 
 // last sends a frame and takes no more after it.
 func (o *outbox) last(body wire.Body, d dispatch) {
-	d.later = true // it must not wait for a host that does not read
+	d.later, d.answer = true, true
 	o.send(body, d)
 	o.mu.Lock()
 	o.closed = true

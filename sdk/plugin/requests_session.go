@@ -209,7 +209,7 @@ func (c *connection) cancelRequest(e *wire.Envelope, b *wire.CancelRequest) erro
 	if op == nil && !issued {
 		return refuse(wire.CodeStateViolation, "there was no request with this requestId")
 	}
-	d := dispatch{trace: e.TraceID, cause: wire.Some(e.MessageID), later: true}
+	d := dispatch{trace: e.TraceID, cause: wire.Some(e.MessageID), later: true, answer: true}
 	if op != nil {
 		d.trace = op.trace
 	}
