@@ -26,8 +26,6 @@ const (
 	ending = 2 * time.Second
 	// drainGrace is what is announced with a goAway of the plugin's own.
 	drainGrace = 2 * time.Second
-	// drainLimit bounds the grace that a host announces.
-	drainLimit = 10 * time.Minute
 )
 
 // A connection is one session from the plugin's side. Frames are read and decided on

@@ -72,14 +72,14 @@ func (c *connection) drain(b *wire.GoAway) {
 	c.mu.Lock()
 	c.draining = true
 	c.mu.Unlock()
-	c.grace = time.Duration(min(b.GraceMs, drainLimit.Milliseconds())) * time.Millisecond
+	c.grace = time.Duration(min(b.GraceMs, ending.Milliseconds())) * time.Millisecond
 	if c.state.Is(wire.ConnectionReady) {
 		c.state.Move(wire.ConnectionDraining)
 	}
 }
 
 // hostClosed ends the session for the end of the input. What was accepted before a
-// goAway may still finish within its grace.
+// goAway may still finish within its grace, but not for long: nothing more can come.
 func (c *connection) hostClosed() {
 	if c.state.Is(wire.ConnectionDraining) && c.grace > 0 {
 		c.mu.Lock()
