@@ -30,26 +30,46 @@ func tables() string {
 	return b.String() + "\n"
 }
 
+// codeTable renders the error codes as the protocol's page shows them.
+func codeTable() string {
+	var b strings.Builder
+	b.WriteString("\n| code | retryable | fatal | blame |\n| --- | --- | --- | --- |\n")
+	for _, c := range wire.Codes {
+		fatal, blame := "no", string(c.Blame)
+		if c.Fatal {
+			fatal = "yes"
+		}
+		if c.Blame == wire.BlameSender {
+			blame = "who sent it"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Code, c.Retry, fatal, blame)
+	}
+	return b.String() + "\n"
+}
+
 // TestPageHasTheTables holds that the page shows the tables as they are.
 func TestPageHasTheTables(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- begin state tables -->\n", "<!-- end state tables -->"
-	before, rest, ok1 := strings.Cut(string(text), begin)
-	shown, after, ok2 := strings.Cut(rest, end)
-	if !ok1 || !ok2 {
-		t.Fatal("the page has no place for the tables")
+	for name, want := range map[string]string{"state tables": tables(), "codes": codeTable()} {
+		begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->"
+		before, rest, ok1 := strings.Cut(string(text), begin)
+		shown, after, ok2 := strings.Cut(rest, end)
+		if !ok1 || !ok2 {
+			t.Fatalf("the page has no place for the %s", name)
+		}
+		if *update {
+			text = []byte(before + begin + want + end + after)
+		} else if shown != want {
+			t.Errorf("the page shows other %s: go test ./sdk/plugin/wire -run TestPageHasTheTables -update", name)
+		}
 	}
 	if *update {
-		if err := os.WriteFile(page, []byte(before+begin+tables()+end+after), 0o644); err != nil {
+		if err := os.WriteFile(page, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return
-	}
-	if shown != tables() {
-		t.Error("the page shows other tables: go test ./sdk/plugin/wire -run TestPageHasTheTables -update")
 	}
 }
 
