@@ -57,7 +57,6 @@ type connection struct {
 	ready    bool // initAck is sent
 	draining bool
 	leaving  bool // by the plugin's own wish: it ends when it is drained
-	ended    bool // nothing is sent any more
 	accepted int64
 	active   map[wire.UUID]*Operation
 	issued   wire.Seen // the ids of requests

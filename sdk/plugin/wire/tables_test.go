@@ -70,24 +70,20 @@ func TestStateTables(t *testing.T) {
 // at returns a machine that went to a state by allowed moves.
 func at(t *testing.T, table *wire.Table, goal wire.State) wire.Machine {
 	t.Helper()
-	type path struct {
-		m  wire.Machine
-		by []wire.State
-	}
-	queue, seen := []path{{m: table.Start()}}, map[wire.State]bool{}
+	queue, seen := []wire.Machine{table.Start()}, map[wire.State]bool{}
 	for len(queue) > 0 {
-		p := queue[0]
+		m := queue[0]
 		queue = queue[1:]
-		if p.m.State() == goal {
-			return p.m
+		if m.State() == goal {
+			return m
 		}
-		if seen[p.m.State()] {
+		if seen[m.State()] {
 			continue
 		}
-		seen[p.m.State()] = true
+		seen[m.State()] = true
 		for _, e := range table.Edges {
-			if m := p.m; e.From == m.State() && m.Move(e.To) == nil {
-				queue = append(queue, path{m: m})
+			if next := m; e.From == m.State() && next.Move(e.To) == nil {
+				queue = append(queue, next)
 			}
 		}
 	}
