@@ -30,12 +30,19 @@ func (r OperateRequest) DecodeInput(v any) error {
 	if err := d.Decode(v); err != nil {
 		return BadInput("input: %s", inputFault(err))
 	}
-	if t := reflect.TypeOf(v); t != nil {
-		if name := misspelt(r.Input, t); name != "" {
-			return BadInput("input: unknown member %s", strict.Quote(name))
-		}
+	if name := misspeltIn(r.Input, v); name != "" {
+		return BadInput("input: unknown member %s", strict.Quote(name))
 	}
 	return nil
+}
+
+// misspeltIn is misspelt for a value that was read into v.
+func misspeltIn(value []byte, v any) string {
+	t := reflect.TypeOf(v)
+	if t == nil {
+		return ""
+	}
+	return misspelt(value, t)
 }
 
 // inputFault says what is wrong without the names of Go types.

@@ -102,8 +102,8 @@ type Member struct {
 
 // Members splits an object that has passed Check.
 func Members(value []byte) ([]Member, error) {
-	s := scanner{data: bytes.TrimLeft(value, " \t\r\n")}
-	if !s.at('{') {
+	s := Scanner{Data: bytes.TrimLeft(value, " \t\r\n")}
+	if !s.At('{') {
 		return nil, wrong("must be an object")
 	}
 	members := make([]Member, 0, usual)
@@ -114,8 +114,8 @@ func Members(value []byte) ([]Member, error) {
 // List reads an array, element by element.
 func List(element func(value []byte) error) func([]byte) error {
 	return func(value []byte) error {
-		s := scanner{data: value}
-		if !s.at('[') {
+		s := Scanner{Data: value}
+		if !s.At('[') {
 			return wrong("must be an array")
 		}
 		elements := make([][]byte, 0, usual)
@@ -149,12 +149,12 @@ func Strings[T ~string](p *[]T) func([]byte) error {
 // String reads a string.
 func String[T ~string](p *T) func([]byte) error {
 	return func(value []byte) error {
-		s := scanner{data: value}
-		if !s.at('"') {
+		s := Scanner{Data: value}
+		if !s.At('"') {
 			return wrong("must be a string")
 		}
-		text, err := s.text()
-		*p = T(text)
+		raw, escaped, err := s.Text()
+		*p = T(Unescape(raw, escaped))
 		return err
 	}
 }

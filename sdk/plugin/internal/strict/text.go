@@ -6,38 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// names is a set of member names: an array while small, which costs no memory of
-// its own, then a map, so that an object of 100,000 members costs linear time.
-type names struct {
-	few  [16]string
-	n    int
-	many map[string]struct{}
-}
-
-// add reports whether name was not in the set.
-func (n *names) add(name string) bool {
-	if n.many != nil {
-		if _, ok := n.many[name]; ok {
-			return false
-		}
-		n.many[name] = struct{}{}
-		return true
-	}
-	for _, have := range n.few[:n.n] {
-		if have == name {
-			return false
-		}
-	}
-	n.few[n.n] = name
-	if n.n++; n.n == len(n.few) {
-		n.many = make(map[string]struct{}, 64)
-		for _, have := range n.few {
-			n.many[have] = struct{}{}
-		}
-	}
-	return true
-}
-
 // IsNoncharacter reports whether Unicode reserves r for ever.
 func IsNoncharacter(r rune) bool {
 	return r&0xFFFE == 0xFFFE || 0xFDD0 <= r && r <= 0xFDEF

@@ -1,0 +1,7 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package plugin
+
+import "net"
+
+func dialUnix(path string) (net.Conn, error) { return net.Dial("unix", path) }
