@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/switchyard-plugins/switchyard/runtime/process/redact"
@@ -117,11 +118,38 @@ func (c *Client) gone(err error) *Fault {
 	var w *wire.Fault
 	switch {
 	case errors.As(err, &w):
-		return broken("", err)
+		f := broken("", err)
+		if text, ok := c.head.text(); ok && c.sequence == 0 {
+			f.Text = "the plugin wrote text where frames belong, beginning with " + shown(text) + "; its log is stderr"
+		}
+		return f
 	case errors.Is(err, io.EOF):
 		return &Fault{Code: wire.CodePluginCrashed, Text: "the plugin closed the connection", Cause: err}
 	}
 	return &Fault{Code: wire.CodePluginCrashed, Text: "the connection to the plugin failed: " + shown(err.Error()), Cause: err}
+}
+
+// head remembers the first bytes of a connection, which tell a banner from a frame.
+type head struct {
+	r     io.Reader
+	first []byte
+}
+
+func (h *head) Read(b []byte) (int, error) {
+	n, err := h.r.Read(b)
+	if room := 64 - len(h.first); room > 0 && n > 0 {
+		h.first = append(h.first, b[:min(n, room)]...)
+	}
+	return n, err
+}
+
+// text returns the first bytes if they can be text. A frame's length cannot: its first
+// byte is 0 below 16 MiB.
+func (h *head) text() (string, bool) {
+	if len(h.first) == 0 || h.first[0] < ' ' && h.first[0] != '\n' && h.first[0] != '\r' && h.first[0] != '\t' || h.first[0] > '~' {
+		return "", false
+	}
+	return strconv.Quote(string(h.first)), true
 }
 
 // shown bounds and redacts a text of the plugin's.

@@ -174,6 +174,8 @@ type Client struct {
 	sequence uint64 // of the last frame
 	seen     recentIDs
 	bucket   bucket
+	scratch  wire.StreamItem
+	head     head
 }
 
 // Counts are what was borne and not acted upon.
@@ -199,7 +201,7 @@ type Away struct {
 func Open(ctx context.Context, conn io.ReadWriteCloser, opts Options) (*Client, error) {
 	opts.complete()
 	c := &Client{
-		opts: opts, conn: conn, frames: wire.NewFrameReader(conn),
+		opts: opts, conn: conn,
 		slots: make(chan struct{}, opts.Limits.MaxInFlight), ops: make(map[string]Operation, len(opts.Peer.Operations)),
 		readDone: make(chan struct{}), over: make(chan struct{}),
 		state: wire.Connection.Start(), life: wire.Lifecycle.Start(), stopping: wire.Shutdown.Start(),
@@ -207,6 +209,8 @@ func Open(ctx context.Context, conn io.ReadWriteCloser, opts Options) (*Client, 
 		watchers: make(map[*watcher]struct{}), watches: make(map[wire.UUID]bool), budget: lateAllowance,
 		bucket: bucket{level: maxBeats, last: time.Now()},
 	}
+	c.head.r = conn
+	c.frames = wire.NewFrameReader(&c.head)
 	for _, op := range opts.Peer.Operations {
 		if op.Request == nil || op.Response == nil {
 			conn.Close()

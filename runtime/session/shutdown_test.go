@@ -159,14 +159,6 @@ func TestHeartbeats(t *testing.T) {
 		p.drain()
 	}, func(t *testing.T, c *Client) {
 		start := time.Now()
-		r := echo(`{}`)
-		r.Timeout = time.Hour
-		// The request of a session that goes silent ends with it.
-		call, err := c.Do(context.Background(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = call
 		<-c.Done()
 		faultOf(t, c.Err(), wire.CodeUnavailable, "")
 		if took := time.Since(start); took != 8*time.Second {

@@ -81,8 +81,9 @@ func (in *inbox) due(idle bool) (items, bytes int64) {
 
 // item takes one item of a response stream.
 func (c *Client) item(e *wire.Envelope, size int) *Fault {
-	var w wire.StreamItem
-	if err := wire.Decode(e.Body, &w); err != nil {
+	w := &c.scratch
+	*w = wire.StreamItem{}
+	if err := wire.Decode(e.Body, w); err != nil {
 		return c.badBody(e, err)
 	}
 	call, f := c.callOf(e.Type, w.RequestID)
