@@ -22,6 +22,7 @@ type answer struct {
 	version wire.Version
 	body    json.RawMessage
 	failure *wire.Error // instead of the body
+	fault   *Fault      // the body is at fault, which ends the question alone
 }
 
 func readAnswer[T any, P interface {
@@ -69,8 +70,11 @@ func (c *Client) question(ctx context.Context, body wire.Body, wants wire.Messag
 	}
 	select {
 	case got := <-a.answered:
-		if got.failure != nil {
+		switch {
+		case got.failure != nil:
 			return nil, got.failure
+		case got.fault != nil:
+			return nil, got.fault
 		}
 		return got, nil
 	case <-ctx.Done():
@@ -78,7 +82,7 @@ func (c *Client) question(ctx context.Context, body wire.Body, wants wire.Messag
 	case <-c.over:
 		select {
 		case got := <-a.answered:
-			if got.failure == nil {
+			if got.failure == nil && got.fault == nil {
 				return got, nil
 			}
 		default:
@@ -127,7 +131,10 @@ func (c *Client) settle(e *wire.Envelope, failure *wire.Error) *Fault {
 			if !errors.As(err, &f) {
 				f = broken(e.Type, err)
 			}
-			return f
+			if e.Type == wire.TypeHelloAck || e.Type == wire.TypeInitAck || f.Rule.Fatal() {
+				return f
+			}
+			got.fault = f
 		}
 	}
 	a.answered <- got
@@ -294,7 +301,7 @@ func (c *Client) reported(e *wire.Envelope) *Fault {
 	}
 	var h wire.HealthReport
 	if err := wire.Decode(e.Body, &h); err != nil {
-		return broken(e.Type, err)
+		return c.badBody(e, err)
 	}
 	if err := c.observe(&h); err != nil {
 		return broken(e.Type, err)

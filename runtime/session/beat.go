@@ -66,7 +66,7 @@ func (c *Client) sendBeat() *Fault {
 func (c *Client) beatAck(e *wire.Envelope) *Fault {
 	var w wire.BeatAck
 	if err := wire.Decode(e.Body, &w); err != nil {
-		return broken(e.Type, err)
+		return c.badBody(e, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Client) beatAck(e *wire.Envelope) *Fault {
 func (c *Client) beaten(e *wire.Envelope) *Fault {
 	var w wire.Beat
 	if err := wire.Decode(e.Body, &w); err != nil {
-		return broken(e.Type, err)
+		return c.badBody(e, err)
 	}
 	if !c.bucket.take(maxBeats, beatsPerSecond) {
 		return malformed(e.Type, wire.CodeResourceExhausted, "heartbeats without end")

@@ -51,6 +51,7 @@ type Call struct {
 	operation wire.UUID
 	message   wire.UUID // messageId of the request
 	sequence  uint64
+	class     wire.PayloadClass
 	trace     wire.TraceID
 	done      chan struct{}
 	release   func() // stops what watches the time and the context
@@ -145,7 +146,7 @@ func (c *Client) start(ctx context.Context, op *Operation, r *Request) (*Call, e
 	if timeout <= 0 {
 		timeout = time.Duration(c.opts.Limits.RequestTimeoutMs) * time.Millisecond
 	}
-	call := &Call{c: c, op: op, request: wire.NewUUID(), operation: r.OperationID, trace: r.Trace, done: make(chan struct{}),
+	call := &Call{c: c, op: op, request: wire.NewUUID(), operation: r.OperationID, trace: r.Trace, class: r.Class, done: make(chan struct{}),
 		state: wire.Operation.Start(), cancel: wire.Cancellation.Start()}
 	if call.operation == (wire.UUID{}) {
 		call.operation = wire.NewUUID()
@@ -383,7 +384,12 @@ func (c *Client) response(e *wire.Envelope) *Fault {
 	items, bytes, unended := call.in.items, call.in.bytes, call.op.StreamResponse && !call.in.ended
 	call.mu.Unlock()
 	if unended {
-		return violation(e.Type, "the response comes before the end of its stream")
+		call.abandon(malformed(e.Type, wire.CodeInvalidArgument, "the response comes before the end of its stream"))
+		return nil
+	}
+	if r.PayloadClass != call.class {
+		call.abandon(malformed(e.Type, wire.CodeInvalidArgument, "the payload's class is %s, the request's %s", r.PayloadClass, call.class))
+		return nil
 	}
 	result := &Result{Payload: append(json.RawMessage(nil), r.Payload...), Class: r.PayloadClass, Receipt: r.Receipt, Items: items, Bytes: bytes}
 	if call.op.StreamResponse && string(result.Payload) != "null" {
@@ -453,19 +459,27 @@ func (c *Client) notice(e *wire.Envelope, w *wire.Error) *Fault {
 	return nil
 }
 
-// badBody judges a body that is not what its type says: a fault of its request, where it
-// can be told which that is, else of the session.
+// badBody judges a body that is not what its type says. It ends the request or the
+// question that it can be told to belong to, and else nothing: the plugin is told.
 func (c *Client) badBody(e *wire.Envelope, err error) *Fault {
 	f := broken(e.Type, err)
-	request, _ := wire.Ids(e.Body)
-	if !request.Set {
-		return f
+	if request, _ := wire.Ids(e.Body); request.Set {
+		call, other := c.callOf(e.Type, request.UUID)
+		if call == nil {
+			return other
+		}
+		call.abandon(f)
+		return nil
 	}
-	call, other := c.callOf(e.Type, request.UUID)
-	if call == nil {
-		return other
+	c.mu.Lock()
+	c.counts.Notices++
+	many := c.counts.Notices > maxNotices
+	c.mu.Unlock()
+	if many {
+		return malformed(e.Type, wire.CodeResourceExhausted, "bodies without end that cannot be read")
 	}
-	call.abandon(f)
+	told := &wire.Error{Code: f.Rule, Message: f.Text, BlameDomain: f.Rule.Blame(wire.BlamePlugin), Severity: wire.SeverityError}
+	_, _ = c.out.add(told, e.TraceID, wire.Some(e.MessageID)) // ErrClosed: nobody listens
 	return nil
 }
 
@@ -510,7 +524,7 @@ func (c *Client) cancelled(e *wire.Envelope) *Fault {
 func (c *Client) cancelAck(e *wire.Envelope) *Fault {
 	var w wire.CancelAck
 	if err := wire.Decode(e.Body, &w); err != nil {
-		return broken(e.Type, err)
+		return c.badBody(e, err)
 	}
 	c.mu.Lock()
 	call := c.calls[w.RequestID]

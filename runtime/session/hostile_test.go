@@ -63,11 +63,6 @@ func TestHostileFrames(t *testing.T) {
 		"another operationId":     {wire.CodeStateViolation, func(p *scripted, g got, r wire.Request) { r.OperationID = unknown; p.send(response(r), g) }},
 		"a request never issued":  {wire.CodeStateViolation, func(p *scripted, g got, r wire.Request) { r.RequestID = unknown; p.send(response(r), g) }},
 		"a request from a plugin": {wire.CodeStateViolation, func(p *scripted, g got, r wire.Request) { p.send(&r) }},
-		"an item of no stream":    {wire.CodeStateViolation, func(p *scripted, _ got, r wire.Request) { p.item(r, 0, `{}`) }},
-		"an end of no stream": {wire.CodeStateViolation, func(p *scripted, _ got, r wire.Request) {
-			p.send(&wire.StreamEnd{RequestID: r.RequestID, OperationID: r.OperationID})
-		}},
-		"credit for no stream": {wire.CodeStateViolation, func(p *scripted, _ got, r wire.Request) { p.send(&wire.Flow{RequestID: r.RequestID, CreditItems: 1}) }},
 		"cancelled unasked": {wire.CodeStateViolation, func(p *scripted, g got, r wire.Request) {
 			p.send(&wire.Cancelled{RequestID: r.RequestID, OperationID: r.OperationID}, g)
 		}},
@@ -142,21 +137,26 @@ func TestHostileStreams(t *testing.T) {
 		fatal bool
 		do    func(p *scripted, g got, r wire.Request)
 	}{
-		"an index left out": {wire.CodeStateViolation, true, func(p *scripted, _ got, r wire.Request) { p.item(r, 1, `{}`) }},
-		"an index again":    {wire.CodeStateViolation, true, func(p *scripted, _ got, r wire.Request) { p.item(r, 0, `{}`); p.item(r, 0, `{}`) }},
-		"a wrong count": {wire.CodeStateViolation, true, func(p *scripted, _ got, r wire.Request) {
+		"an index left out": {wire.CodeInvalidArgument, false, func(p *scripted, _ got, r wire.Request) { p.item(r, 1, `{}`) }},
+		"an index again":    {wire.CodeInvalidArgument, false, func(p *scripted, _ got, r wire.Request) { p.item(r, 0, `{}`); p.item(r, 0, `{}`) }},
+		"a wrong count": {wire.CodeInvalidArgument, false, func(p *scripted, _ got, r wire.Request) {
 			p.send(&wire.StreamEnd{RequestID: r.RequestID, OperationID: r.OperationID, ItemCount: 1})
 		}},
-		"an item after the end": {wire.CodeStateViolation, true, func(p *scripted, _ got, r wire.Request) {
+		"an item after the end": {wire.CodeInvalidArgument, false, func(p *scripted, _ got, r wire.Request) {
 			p.send(&wire.StreamEnd{RequestID: r.RequestID, OperationID: r.OperationID})
 			p.item(r, 0, `{}`)
 		}},
-		"a response before the end": {wire.CodeStateViolation, true, func(p *scripted, g got, r wire.Request) { p.answer(g, r, `null`) }},
+		"a response before the end": {wire.CodeInvalidArgument, false, func(p *scripted, g got, r wire.Request) { p.answer(g, r, `null`) }},
 		"a payload after a stream": {wire.CodeSchemaMismatch, false, func(p *scripted, g got, r wire.Request) {
 			p.send(&wire.StreamEnd{RequestID: r.RequestID, OperationID: r.OperationID})
 			p.answer(g, r, `{}`)
 		}},
 		"an item that its schema refuses": {wire.CodeSchemaMismatch, false, func(p *scripted, _ got, r wire.Request) { p.item(r, 0, `{"wrong":1}`) }},
+		"another class": {wire.CodeInvalidArgument, false, func(p *scripted, g got, r wire.Request) {
+			p.send(&wire.StreamEnd{RequestID: r.RequestID, OperationID: r.OperationID})
+			p.send(&wire.Response{RequestID: r.RequestID, OperationID: r.OperationID, PayloadClass: wire.ClassPublic, Payload: json.RawMessage("null")}, g)
+		}},
+		"credit for no stream": {wire.CodeInvalidArgument, false, func(p *scripted, _ got, r wire.Request) { p.send(&wire.Flow{RequestID: r.RequestID, CreditItems: 1}) }},
 		"an item with another member": {wire.CodeSchemaUnknownMember, false, func(p *scripted, _ got, r wire.Request) {
 			p.raw(bytes.Replace(p.frame(&wire.StreamItem{RequestID: r.RequestID, OperationID: r.OperationID, Payload: json.RawMessage(`{}`)}, wire.NullUUID{}, nil),
 				[]byte(`"index":0`), []byte(`"index":0,"color":"red"`), 1))
@@ -182,6 +182,58 @@ func TestHostileStreams(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Items of a request that answers with none; and bodies that cannot be read and belong to
+// no request: the plugin is told, and the session goes on.
+func TestHostileBodies(t *testing.T) {
+	session(t, testOptions(), func(p *scripted) {
+		_, r := p.request()
+		p.item(r, 0, `{}`)
+		p.send(&wire.CancelAck{RequestID: r.RequestID}, p.next(wire.TypeCancel))
+		p.raw(bytes.Replace(p.frame(&wire.Beat{Nonce: "1"}, wire.NullUUID{}, nil), []byte(`"nonce":"1"`), []byte(`"nonce":1`), 1))
+		if told := decode[wire.Error](p.t, p.next(wire.TypeError)); told.Code != wire.CodeSchemaMismatch || told.Severity != wire.SeverityError || told.RequestID.Set {
+			p.t.Errorf("told %+v", told)
+		}
+		g := p.next(wire.TypeHealthCheck)
+		p.raw(bytes.Replace(p.frame(&wire.HealthReport{Status: wire.Healthy, UpdatedAt: time.Now()}, wire.Some(g.MessageID), nil), []byte(`"healthy"`), []byte(`"fine"`), 1))
+		g, r = p.request()
+		p.answer(g, r, `{}`)
+		p.drain()
+	}, func(t *testing.T, c *Client) {
+		_, err := do(t, c, echo(`{}`)).Result()
+		faultOf(t, err, wire.CodePluginMalformed, wire.CodeInvalidArgument)
+		time.Sleep(time.Second) // the plugin is told of its heartbeat first
+		_, err = c.Health(t.Context())
+		faultOf(t, err, wire.CodePluginMalformed, wire.CodeSchemaMismatch)
+		if _, err := do(t, c, echo(`{}`)).Result(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// An id that repeats is seen among the last ones, also where ids do not rise.
+func TestRecentIDs(t *testing.T) {
+	var r recentIDs
+	var ids []wire.UUID
+	for i := range 2 * rememberIDs {
+		id := wire.NewUUID()
+		if i%3 == 0 {
+			id[0] = byte(i) // does not rise
+		}
+		ids = append(ids, id)
+		if !r.add(id) {
+			t.Fatal(i)
+		}
+	}
+	for i := rememberIDs; i < 2*rememberIDs; i += 997 {
+		if r.add(ids[i]) {
+			t.Fatal(i)
+		}
+	}
+	if len(r.ids) != rememberIDs || len(r.set) != rememberIDs {
+		t.Fatal(len(r.ids), len(r.set))
 	}
 }
 

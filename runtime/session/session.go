@@ -41,7 +41,7 @@ const (
 	beatsPerSecond = 20
 	lateAllowance  = 1024 // frames of ended requests, beyond what was in flight for them
 	rememberEnded  = 16384
-	rememberIDs    = 4096
+	rememberIDs    = 32768
 )
 
 // A Validator holds a value against a schema. The fault has a code of the schema.*

@@ -96,7 +96,7 @@ func (c *Client) hungUp(err error) {
 func (c *Client) wentAway(e *wire.Envelope) *Fault {
 	var w wire.GoAway
 	if err := wire.Decode(e.Body, &w); err != nil {
-		return broken(e.Type, err)
+		return c.badBody(e, err)
 	}
 	c.mu.Lock()
 	if c.away != nil {

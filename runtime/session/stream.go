@@ -104,13 +104,16 @@ func (c *Client) item(e *wire.Envelope, size int) *Fault {
 		return nil
 	case !call.op.StreamResponse:
 		call.mu.Unlock()
-		return violation(e.Type, "the operation's answer is no stream")
+		call.abandon(malformed(e.Type, wire.CodeInvalidArgument, "the operation's answer is no stream"))
+		return nil
 	case in.ended:
 		call.mu.Unlock()
-		return violation(e.Type, "an item after the end of its stream")
+		call.abandon(malformed(e.Type, wire.CodeInvalidArgument, "an item after the end of its stream"))
+		return nil
 	case w.Index != in.items:
 		call.mu.Unlock()
-		return violation(e.Type, "item %d where item %d comes next", w.Index, in.items)
+		call.abandon(malformed(e.Type, wire.CodeInvalidArgument, "item %d where item %d comes next", w.Index, in.items))
+		return nil
 	case !in.credit.Receive(int64(size)):
 		call.mu.Unlock()
 		call.abandon(malformed(e.Type, wire.CodeFlowControlViolation, "an item of %d bytes beyond the credit", size))
@@ -153,6 +156,13 @@ func (c *Client) streamEnd(e *wire.Envelope) *Fault {
 	if f := call.belongs(e, w.OperationID, false); f != nil {
 		return f
 	}
+	if f := call.endStream(&w); f != nil {
+		call.abandon(f)
+	}
+	return nil
+}
+
+func (call *Call) endStream(w *wire.StreamEnd) *Fault {
 	call.mu.Lock()
 	defer call.mu.Unlock()
 	in := &call.in
@@ -160,9 +170,9 @@ func (c *Client) streamEnd(e *wire.Envelope) *Fault {
 	case call.ending():
 		return nil
 	case !call.op.StreamResponse || in.ended:
-		return violation(e.Type, "there is no stream to end")
+		return malformed(wire.TypeStreamEnd, wire.CodeInvalidArgument, "there is no stream to end")
 	case w.ItemCount != in.items || w.ByteCount != in.bytes:
-		return violation(e.Type, "it counts %d items and %d bytes, %d and %d came", w.ItemCount, w.ByteCount, in.items, in.bytes)
+		return malformed(wire.TypeStreamEnd, wire.CodeInvalidArgument, "it counts %d items and %d bytes, %d and %d came", w.ItemCount, w.ByteCount, in.items, in.bytes)
 	}
 	in.ended = true
 	in.rouse()
@@ -284,11 +294,12 @@ func (c *Client) flow(e *wire.Envelope) *Fault {
 	if f := call.belongs(e, call.operation, false); f != nil {
 		return f
 	}
+	if !call.op.StreamRequest {
+		call.abandon(malformed(e.Type, wire.CodeInvalidArgument, "the operation takes no stream"))
+		return nil
+	}
 	call.mu.Lock()
 	defer call.mu.Unlock()
-	if !call.op.StreamRequest {
-		return violation(e.Type, "the operation takes no stream")
-	}
 	call.credit.Grant(w.CreditItems, w.CreditBytes)
 	select {
 	case call.more <- struct{}{}:
