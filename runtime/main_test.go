@@ -27,6 +27,7 @@ import (
 func TestMain(m *testing.M) {
 	misbehave.Main()
 	workerMain()
+	sessionPluginMain()
 	toolMain()
 	os.Exit(m.Run())
 }

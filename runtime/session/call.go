@@ -117,15 +117,15 @@ func (c *Client) check(r *Request) (*Operation, error) {
 	case op.StreamRequest && len(r.Payload) > 0 && string(r.Payload) != "null":
 		return nil, badRequest(wire.CodeInvalidArgument, "", "the operation takes a stream of items, not a payload")
 	case !op.StreamRequest:
-		if err := checkValue(r.Payload, op.Request); err != nil {
+		if err := CheckValue(r.Payload, op.Request); err != nil {
 			return nil, err
 		}
 	}
 	return &op, nil
 }
 
-// checkValue refuses a value that breaks the value rules or its schema.
-func checkValue(v json.RawMessage, schema Validator) error {
+// CheckValue refuses a value that breaks the value rules or its schema.
+func CheckValue(v json.RawMessage, schema Validator) error {
 	if err := ijson.Check(v); err != nil {
 		return badRequest(wire.CodeInvalidArgument, "", "it is no JSON that can be sent: %v", err)
 	}

@@ -316,7 +316,7 @@ func (call *Call) Send(item json.RawMessage) error {
 	if !call.sending.open {
 		return ErrNoStream
 	}
-	if err := checkValue(item, call.op.Request); err != nil {
+	if err := CheckValue(item, call.op.Request); err != nil {
 		return err
 	}
 	body := &wire.StreamItem{RequestID: call.request, OperationID: call.operation, Index: call.index, Payload: item}
