@@ -13,6 +13,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/runtime/session"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
 
@@ -58,6 +59,9 @@ func (s *Session) Do(ctx context.Context, req session.Request) (*Running, error)
 	}
 	if err := r.mayGoOn(ctx); err != nil {
 		return nil, err
+	}
+	if d := r.approval.Manifest.Session.DataDeclarations; req.Class == "" && d != nil {
+		req.Class = wire.PayloadClass(d.DefaultInboundClass)
 	}
 	if req.OperationID == (wire.UUID{}) {
 		req.OperationID = wire.NewUUID()
@@ -146,6 +150,18 @@ func (o *Running) start(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Operation returns an operation as the manifest has it.
+func (s *Session) Operation(capability, name string) (*sessionmanifest.Operation, error) {
+	if err := s.r.approval.Offers(capability, name); err != nil {
+		return nil, err
+	}
+	_, op, _ := s.r.approval.Manifest.Session.Operation(capability, name)
+	return op, nil
+}
+
+// Ready reports whether Next would not wait.
+func (o *Running) Ready() bool { return o.call == nil || o.call.Ready() }
 
 // Next returns the next item of the response stream; see session.Call.Next.
 func (o *Running) Next() (json.RawMessage, error) {

@@ -219,6 +219,16 @@ func (call *Call) Next() (json.RawMessage, error) {
 	return payload, nil
 }
 
+// Ready reports whether Next would not wait.
+func (call *Call) Ready() bool {
+	if call.in.at < len(call.in.emptying.ends) {
+		return true
+	}
+	call.mu.Lock()
+	defer call.mu.Unlock()
+	return len(call.in.filling.ends) > 0 || call.in.ended || call.ending()
+}
+
 // refill exchanges the batches, waiting for something to come.
 func (call *Call) refill() error {
 	in := &call.in
