@@ -20,23 +20,18 @@ import (
 	"github.com/switchyard-plugins/switchyard/runtime"
 	"github.com/switchyard-plugins/switchyard/runtime/receipt"
 	"github.com/switchyard-plugins/switchyard/runtime/session"
+	"github.com/switchyard-plugins/switchyard/runtime/session/sessiontest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
 
-var sessionSample = pkgmgr.Ref{ID: "com.example.sample"}
-
-const zeros = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
-
-func schemaFile(id, properties string) string {
-	return fmt.Sprintf(`{"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": %q, "type": "object", "additionalProperties": false, "properties": {%s}}`, id, properties)
-}
+var sessionSample = pkgmgr.Ref{ID: sessiontest.ID}
 
 // newSessionWorld is a world with a session plugin that is trusted and enabled.
 func newSessionWorld(t testing.TB) *world {
 	t.Helper()
-	w := newUntrustedSessionWorld(t, `"executable": {"path": "bin/sample", "arguments": []}`)
+	w := newUntrustedSessionWorld(t, sessiontest.Executable)
 	w.approveSession()
 	return w
 }
@@ -49,46 +44,8 @@ func newUntrustedSessionWorld(t testing.TB, entry string) *world {
 	}
 	w := &world{t: t, dir: dir, data: filepath.Join(dir, "data"), project: filepath.Join(dir, "project"), source: filepath.Join(dir, "source")}
 	t.Cleanup(w.remove)
-	self, err := os.Executable()
-	w.must(err)
-	w.must(os.MkdirAll(filepath.Join(w.source, "schemas"), 0o755))
-	w.must(os.MkdirAll(filepath.Join(w.source, "bin"), 0o755))
 	w.tell(nil)
-	ref := func(name string) string {
-		return fmt.Sprintf(`{"uri": "urn:example:sample:%s:1", "digest": %q}`, name, zeros)
-	}
-	operation := func(name, in, out string, stream, idempotent, receipts bool) string {
-		return fmt.Sprintf(`{"name": %q, "operationVersion": "1.0", "requestSchema": %s, "responseSchema": %s, "streaming": {"request": false, "response": %t}, "idempotent": %t, "receipts": %t}`,
-			name, ref(in), ref(out), stream, idempotent, receipts)
-	}
-	w.must(os.WriteFile(filepath.Join(w.source, "plugin.json"), []byte(`{
-  "manifestSchemaVersion": "urn:switchyard:plugin-manifest:1",
-  "plugin": {"pluginId": "com.example.sample", "displayName": "Sample"},
-  "publisher": {"publisherId": "org.example", "displayName": "Example"},
-  "packageVersion": "1.0.0",
-  "protocol": {"minVersion": "1.0", "maxVersion": "1.2", "features": ["cancel.v1", "progress.v1", "flow.credit.v1", "receipt.v1", "heartbeat.v1"]},
-  "entryPoints": {`+entry+`},
-  "capabilities": [{"id": "test.ops", "version": "1.0.0", "operations": [`+
-		operation("read", "value", "value", false, true, false)+","+operation("count", "value", "value", true, true, true)+","+operation("write", "write", "done", false, false, true)+`]}],
-  "permissions": [
-    {"id": "files", "required": true, "scope": "filesystem.read"},
-    {"id": "prefs", "required": false, "scope": "settings.read"},
-    {"id": "private", "required": false, "scope": "bounded.private-data"}],
-  "settings": {"schema": `+ref("settings")+`, "version": "1.0.0"},
-  "runtime": {"os": ["linux", "macos"], "architectures": ["x64", "arm64"]},
-  "dataDeclarations": {"acceptedClasses": ["public", "internal", "sensitive"]},
-  "provenance": {"manifestDigest": "`+zeros+`"}
-}`), 0o644))
-	for name, properties := range map[string]string{
-		"value":    `"n": {"type": "integer"}, "text": {"type": "string"}`,
-		"write":    `"line": {"type": "string"}, "then": {"type": "string"}`,
-		"done":     `"ok": {"type": "boolean"}`,
-		"settings": `"greeting": {"type": "string"}`,
-	} {
-		w.must(os.WriteFile(filepath.Join(w.source, "schemas", name+".json"), []byte(schemaFile("urn:example:sample:"+name+":1", properties)), 0o644))
-	}
-	w.must(os.WriteFile(filepath.Join(w.source, "bin", "sample"), []byte("#!/bin/sh\nexec "+self+" "+sessionPluginFlag+" "+w.dir+"\n"), 0o755))
-	w.must(os.WriteFile(filepath.Join(w.source, "sample.py"), []byte("#\n"), 0o644))
+	w.must(sessiontest.Write(w.source, w.dir, entry))
 	_, err = pkgmgr.WriteDigests(w.source)
 	w.must(err)
 	w.open()
@@ -178,7 +135,7 @@ func TestSessionOfManyRequests(t *testing.T) {
 
 // What a child gets: its directory, its own state, and nothing of the host's environment.
 func TestSessionInit(t *testing.T) {
-	w := newUntrustedSessionWorld(t, `"executable": {"path": "bin/sample", "arguments": []}`)
+	w := newUntrustedSessionWorld(t, sessiontest.Executable)
 	w.approveSession(manifest.Scope(sessionmanifest.ScopeSettingsRead))
 	_, err := w.host.RunSession(t.Context(), runtime.SessionRequest{CallRequest: pkgmgr.CallRequest{Ref: sessionSample}, Settings: json.RawMessage(`{"greeting":"hi"}`)},
 		func(context.Context, *runtime.Session) error { return nil })
@@ -230,7 +187,7 @@ func TestSessionOverSocket(t *testing.T) {
 
 // Nothing of a package that nobody trusts, or that was not enabled, is started.
 func TestSessionNeedsDecisions(t *testing.T) {
-	w := newUntrustedSessionWorld(t, `"executable": {"path": "bin/sample", "arguments": []}`)
+	w := newUntrustedSessionWorld(t, sessiontest.Executable)
 	var needs *pkgmgr.NeedsDecision
 	if _, err := w.session(nil); !errors.As(err, &needs) || needs.Status != pkgmgr.StatusUntrusted {
 		t.Fatal(err)
@@ -248,7 +205,7 @@ func TestSessionNeedsDecisions(t *testing.T) {
 // Enabling is a good hello, init and healthCheck; what fails it grants nothing.
 func TestSessionEnable(t *testing.T) {
 	for control, code := range map[string]string{"impostor": "identity.mismatch", "banner": "plugin.malformed"} {
-		w := newUntrustedSessionWorld(t, `"executable": {"path": "bin/sample", "arguments": []}`)
+		w := newUntrustedSessionWorld(t, sessiontest.Executable)
 		w.tell([]string{control})
 		_, err := w.home.Trust(t.Context(), sessionSample, nil, w.pkg)
 		w.must(err)
@@ -266,7 +223,7 @@ func TestSessionEnable(t *testing.T) {
 		}
 		w.wantNothingLeft()
 	}
-	w := newUntrustedSessionWorld(t, `"executable": {"path": "bin/sample", "arguments": []}`)
+	w := newUntrustedSessionWorld(t, sessiontest.Executable)
 	w.tell([]string{"unhealthy"})
 	_, err := w.home.Trust(t.Context(), sessionSample, nil, w.pkg)
 	w.must(err)
@@ -482,7 +439,7 @@ func TestSessionInterpreters(t *testing.T) {
 			return w.lookup(name)
 		}
 		// The stand-in is a script of this very test program's plugin.
-		w.must(os.WriteFile(filepath.Join(bin, test.program), []byte("#!/bin/sh\nfor a; do printf '%s ' \"$a\"; done >"+w.dir+"/arguments\nexec "+self+" "+sessionPluginFlag+" "+w.dir+"\n"), 0o755))
+		w.must(os.WriteFile(filepath.Join(bin, test.program), []byte("#!/bin/sh\nfor a; do printf '%s ' \"$a\"; done >"+w.dir+"/arguments\nexec "+self+" "+sessiontest.Flag+" "+w.dir+"\n"), 0o755))
 		_, err = w.host.Enable(t.Context(), sessionSample, nil, []manifest.Scope{manifest.Scope(sessionmanifest.ScopeFilesRead)})
 		w.must(err)
 		raw, err := os.ReadFile(filepath.Join(w.dir, "arguments"))

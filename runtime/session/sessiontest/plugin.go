@@ -1,6 +1,9 @@
 //go:build unix
 
-package runtime_test
+// Package sessiontest is a session plugin that behaves, or misbehaves, as it is told, and
+// its package. Tests re-execute their own binary as it. It is imported by tests only, and
+// is made of package wire alone, so that nothing of the host's judges itself.
+package sessiontest
 
 import (
 	"crypto/sha256"
@@ -17,24 +20,25 @@ import (
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
 
-const sessionPluginFlag = "-session-plugin"
+// Flag is the first argument of a process that is to be the plugin; the second is the
+// directory that it is controlled from and leaves traces in.
+const Flag = "-session-plugin"
 
-// sessionPluginMain is the test binary as a session plugin, made of package wire alone, so
-// that nothing of the host's judges itself. Its operations:
+// Main makes this process the plugin, if its arguments say so. The file "control" of its
+// directory holds words: impostor, banner, unhealthy, stubborn. Its operations:
 //
 //	test.ops/read   a mere read: answers with its payload
 //	test.ops/count  sends {"n":1} to {"n":n}
+//	test.ops/sum    answers with the sum of the items that it is sent
 //	test.ops/write  appends its "line" to effects, then by "then": answer, fail, crash,
-//	                hold (until it is cancelled), malformed; it keeps receipts by key
-func sessionPluginMain() {
-	if len(os.Args) < 3 || os.Args[1] != sessionPluginFlag {
+//	                exit, malformed, or hold (until it is cancelled; it leaves "held"); it
+//	                keeps receipts by key
+func Main() {
+	if len(os.Args) < 3 || os.Args[1] != Flag {
 		return
 	}
-	p := &sessionPlugin{dir: os.Args[2], store: os.Getenv("SWITCHYARD_PLUGIN_STATE"), held: map[wire.UUID]heldRequest{}}
-	var err error
-	if p.control, err = os.ReadFile(filepath.Join(p.dir, "control")); err != nil {
-		panic(err)
-	}
+	p := &sessionPlugin{dir: os.Args[2], store: os.Getenv("SWITCHYARD_PLUGIN_STATE"), held: map[wire.UUID]heldRequest{}, sums: map[wire.UUID]*sum{}}
+	p.control, _ = os.ReadFile(filepath.Join(p.dir, "control")) // none: it behaves
 	p.in, p.out = os.Stdin, os.Stdout
 	if path := os.Getenv("SWITCHYARD_PLUGIN_SOCKET"); path != "" {
 		fmt.Println("this is no frame: the frames go over the socket")
@@ -73,6 +77,13 @@ type sessionPlugin struct {
 		}
 	}
 	held map[wire.UUID]heldRequest
+	sums map[wire.UUID]*sum
+}
+
+// A sum is a request stream that is being added up.
+type sum struct {
+	heldRequest
+	total, items int64
 }
 
 func (p *sessionPlugin) told(word string) bool { return strings.Contains(string(p.control), word) }
@@ -158,6 +169,23 @@ func (p *sessionPlugin) answer(e *wire.Envelope) {
 			os.Exit(4)
 		}
 		p.perform(r, e.MessageID)
+	case wire.TypeStreamItem:
+		var i wire.StreamItem
+		var value struct{ N int64 }
+		if wire.Decode(e.Body, &i) != nil || json.Unmarshal(i.Payload, &value) != nil || p.sums[i.RequestID] == nil {
+			os.Exit(4)
+		}
+		p.sums[i.RequestID].total += value.N
+		p.sums[i.RequestID].items++
+		p.send(&wire.Flow{RequestID: i.RequestID, CreditItems: 1, CreditBytes: 64 << 10}, wire.NullUUID{})
+	case wire.TypeStreamEnd:
+		var end wire.StreamEnd
+		if wire.Decode(e.Body, &end) != nil || p.sums[end.RequestID] == nil || p.sums[end.RequestID].items != end.ItemCount {
+			os.Exit(4)
+		}
+		s := p.sums[end.RequestID]
+		p.send(&wire.Response{RequestID: s.r.RequestID, OperationID: s.r.OperationID, PayloadClass: s.r.PayloadClass, Payload: json.RawMessage(fmt.Sprintf(`{"n":%d}`, s.total)),
+			Receipt: p.receipt(s.r, wire.ExecutionCompleted, wire.EffectNone, "")}, wire.Some(s.cause))
 	case wire.TypeCancel:
 		var c wire.CancelRequest
 		if err := wire.Decode(e.Body, &c); err != nil {
@@ -179,6 +207,10 @@ func (p *sessionPlugin) perform(r wire.Request, message wire.UUID) {
 	switch r.OperationName {
 	case "read":
 		respond(r.Payload, nil)
+		return
+	case "sum":
+		p.sums[r.RequestID] = &sum{heldRequest: heldRequest{r, message}}
+		p.send(&wire.Flow{RequestID: r.RequestID, CreditItems: 2, CreditBytes: 64 << 10}, wire.NullUUID{})
 		return
 	case "count":
 		var ask struct{ N int64 }
@@ -227,6 +259,7 @@ func (p *sessionPlugin) perform(r wire.Request, message wire.UUID) {
 		os.Exit(7)
 	case "hold":
 		p.held[r.RequestID] = heldRequest{r, message}
+		p.send(&wire.ProgressUpdate{RequestID: r.RequestID, OperationID: r.OperationID, Message: "holding"}, wire.NullUUID{})
 		os.WriteFile(filepath.Join(p.dir, "held"), nil, 0o600)
 		return
 	case "malformed":
