@@ -145,12 +145,12 @@ func (in *invocation) one(host *runtime.Host, terms runtime.SessionRequest, req 
 			printed = in.printItems(running)
 		}
 		result, requestErr = running.Result()
-		if requestErr == nil && items != nil {
-			select { // a plugin may answer before it has read everything
-			case err := <-sent:
-				requestErr = err
-			default:
+		select { // a plugin may answer before it has read everything
+		case err := <-sent:
+			if err != nil { // what was wrong with the items is why the request was stopped
+				return err
 			}
+		default:
 		}
 		return errors.Join(requestErr, printed)
 	})

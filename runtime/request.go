@@ -57,6 +57,9 @@ func (s *Session) Do(ctx context.Context, req session.Request) (*Running, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := r.check(req, op); err != nil {
+		return nil, err
+	}
 	if err := r.mayGoOn(ctx); err != nil {
 		return nil, err
 	}
@@ -73,9 +76,6 @@ func (s *Session) Do(ctx context.Context, req session.Request) (*Running, error)
 	o := &Running{ID: req.OperationID.String(), r: r, op: op, req: req, started: r.host.now().UTC(), durable: !op.Idempotent || op.Receipts}
 	if o.digest, err = wire.RequestDigest(op.CapabilityID, op.Name, op.Version, payload); err != nil {
 		return nil, &session.BadRequest{Fault: wire.Fault{Code: wire.CodeInvalidArgument, Message: err.Error()}}
-	}
-	if err := r.check(req, op); err != nil {
-		return nil, err
 	}
 	if req.IdempotencyKey != "" && op.Receipts {
 		answered, err := o.fromCopy(ctx)

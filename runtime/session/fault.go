@@ -60,6 +60,8 @@ func (f *Fault) AfterCrash(status string) *Fault {
 // A BadRequest says why a request cannot be sent. Nothing was sent.
 type BadRequest struct{ wire.Fault }
 
+func (e *BadRequest) Error() string { return "the request cannot be sent: " + e.Fault.Error() }
+
 // NotAccepted says that the plugin announced its end before it accepted the request:
 // it has not been looked at and may be sent again, in another session.
 type NotAccepted struct{ Reason string }

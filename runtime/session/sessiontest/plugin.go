@@ -192,6 +192,10 @@ func (p *sessionPlugin) answer(e *wire.Envelope) {
 			os.Exit(4)
 		}
 		p.send(&wire.CancelAck{RequestID: c.RequestID}, cause)
+		if s := p.sums[c.RequestID]; s != nil {
+			delete(p.sums, c.RequestID)
+			p.send(&wire.Cancelled{RequestID: s.r.RequestID, OperationID: s.r.OperationID, Receipt: p.receipt(s.r, wire.ExecutionCancelled, wire.EffectNone, "")}, wire.Some(s.cause))
+		}
 		if h, ok := p.held[c.RequestID]; ok && !p.told("stubborn") {
 			delete(p.held, c.RequestID)
 			p.send(&wire.Cancelled{RequestID: h.r.RequestID, OperationID: h.r.OperationID, Receipt: p.receipt(h.r, wire.ExecutionCancelled, wire.EffectCommitted, "")}, wire.Some(h.cause))
