@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -210,9 +211,9 @@ func TestDeadlineSurvivesClockSteps(t *testing.T) {
 	for _, jump := range []time.Duration{0, time.Hour, -time.Hour, 100 * 365 * 24 * time.Hour} {
 		t.Run(jump.String(), func(t *testing.T) {
 			opts := testOptions()
-			var offset time.Duration
+			var offset atomic.Int64 // a time.Duration
 			var deadline time.Time
-			opts.Now = func() time.Time { return time.Now().Add(offset).Round(0) }
+			opts.Now = func() time.Time { return time.Now().Add(time.Duration(offset.Load())).Round(0) }
 			session(t, opts, func(p *scripted) {
 				g, r := p.request()
 				deadline = r.Deadline
@@ -229,7 +230,7 @@ func TestDeadlineSurvivesClockSteps(t *testing.T) {
 				r.Timeout = 5 * time.Second
 				call := do(t, c, r)
 				time.Sleep(time.Second)
-				offset = jump
+				offset.Store(int64(jump))
 				_, err := call.Result()
 				var said *wire.Error
 				if !errors.As(err, &said) || said.Code != wire.CodeDeadlineExceeded {
