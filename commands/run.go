@@ -68,8 +68,8 @@ func runCommand(in *invocation) *cli.Command {
 			if o.ofSession(args[1:]) {
 				return in.runSession(ref, args[1:], o)
 			}
-			if o.deadline != "" || o.settings != "" {
-				return in.usage("--deadline and --settings belong to CAPABILITY/OPERATION")
+			if o.deadline != "" {
+				return in.usage("--deadline belongs to CAPABILITY/OPERATION")
 			}
 			req, err := in.callRequest(args[1:], o)
 			if err != nil {
@@ -77,6 +77,9 @@ func runCommand(in *invocation) *cli.Command {
 			}
 			host, err := in.hostOn(req)
 			if err != nil {
+				return err
+			}
+			if host.Settings, err = in.settings(o.settings); err != nil {
 				return err
 			}
 			req.Ref = ref
@@ -98,7 +101,7 @@ func runFlags(o *runOptions) flags {
 func sessionFlags(o *runOptions) flags {
 	return flags{
 		&cli.StringFlag{Name: "deadline", Destination: &o.deadline, Usage: "of CAPABILITY/OPERATION: end the request after `DURATION` (default 15s)"},
-		&cli.StringFlag{Name: "settings", Destination: &o.settings, Usage: "of CAPABILITY/OPERATION: the plugin's settings: `JSON`, @FILE, - or env:NAME"},
+		settingsFlag(&o.settings),
 		&cli.StringFlag{Name: "batch", Destination: &o.batch, Usage: "perform the requests of `FILE`, one {\"operation\",\"input\"} a line (- is standard input)"},
 		&cli.IntFlag{Name: "parallel", Destination: &o.parallel, Value: defaultParallel, Usage: "of a batch: `N` requests at a time (default 8)"},
 	}

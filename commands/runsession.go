@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
@@ -85,15 +86,26 @@ func (in *invocation) sessionRequest(words []string, o runOptions) (*sessionAske
 	if req.deadline, err = in.duration("deadline", o.deadline); err != nil {
 		return nil, err
 	}
-	if o.settings != "" {
-		if req.settings, err = in.content("settings", o.settings, maxInput); err != nil {
-			return nil, err
-		}
+	if req.settings, err = in.settings(o.settings); err != nil {
+		return nil, err
 	}
 	if o.project != "" {
 		req.Project, err = pkgmgr.ResolveProject(o.project)
 	}
 	return req, err
+}
+
+// settings reads --settings, nil if it was not given.
+func (in *invocation) settings(value string) (json.RawMessage, error) {
+	if value == "" {
+		return nil, nil
+	}
+	return in.content("settings", value, maxInput)
+}
+
+// settingsFlag is --settings of the commands that start a session plugin.
+func settingsFlag(value *string) cli.Flag {
+	return &cli.StringFlag{Name: "settings", Destination: value, Usage: "of a session plugin: start it with these settings: `JSON`, @FILE, - or env:NAME"}
 }
 
 // duration reads a flag, 0 if it was not given.

@@ -40,6 +40,9 @@ type Host struct {
 	// Denials is the data directory whose revocations count beside Home's own, which
 	// in the author's loop is a throw-away one. nil: none.
 	Denials *pkgmgr.Home
+	// Settings are a session plugin's, for the exchange of health and of enabling: an
+	// object. nil: none.
+	Settings []byte
 }
 
 // A Request is one call.

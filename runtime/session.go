@@ -114,7 +114,7 @@ func (req *SessionRequest) check() error {
 // healthCheck.
 func (h *Host) sessionHealth(ctx context.Context, a *pkgmgr.Approval, req Request, environment func(*pkgmgr.Approval) []string) (*Result, error) {
 	r := &hosting{running: running{host: h, approval: a, req: req, environment: environment},
-		terms: SessionRequest{StartTimeout: req.timeout(), Dev: req.Dev}}
+		terms: SessionRequest{StartTimeout: req.timeout(), Dev: req.Dev, Settings: h.Settings}}
 	out := &Result{Call: a.Call.ID, ID: a.Manifest.ID, Version: a.Manifest.Version, Granted: a.Grants}
 	ended, err := r.run(ctx, func(ctx context.Context, s *Session) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, req.timeout(), errTimeout)
@@ -285,13 +285,13 @@ func (r *hosting) connect(ctx context.Context, socket *session.Socket) (io.ReadW
 
 var errExited = errors.New("the process has ended")
 
-// settings returns what init tells: nothing without the grant, and nothing that the
-// settings' schema refuses.
+// settings returns what init tells: what the caller gave, which a package that asks for
+// settings.read gets only with that grant, and which its settings' schema must take.
 func (r *hosting) settings() (json.RawMessage, error) {
 	given, m := r.terms.Settings, r.approval.Manifest.Session
 	if len(given) == 0 {
 		given = json.RawMessage("{}")
-	} else if !granted(r.approval, sessionmanifest.ScopeSettingsRead) {
+	} else if scope := sessionmanifest.ScopeSettingsRead; r.approval.Manifest.Requests(manifest.Scope(scope)) && !granted(r.approval, scope) {
 		return nil, &pkgmgr.Denied{ID: r.approval.Manifest.ID, Scope: manifest.Scope(sessionmanifest.ScopeSettingsRead)}
 	}
 	if m.Settings == nil || m.Settings.Schema == nil || len(r.terms.Settings) == 0 {
