@@ -91,7 +91,7 @@ func servePlugin(conn pipes, item string) {
 			}
 			stream, message, index, bytes, credit = r, e.MessageID, 0, 0, wire.Credit{}
 			fmt.Sscan(string(r.Payload), &total)
-			credit.Grant(r.Stream.CreditItems, r.Stream.CreditBytes)
+			credit.Grant(r.Stream.CreditItems.N, r.Stream.CreditBytes.N)
 			pump()
 		case wire.TypeFlow:
 			var f wire.Flow

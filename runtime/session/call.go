@@ -164,7 +164,7 @@ func (c *Client) start(ctx context.Context, op *Operation, r *Request) (*Call, e
 	if op.StreamResponse {
 		w := c.window(r.Window)
 		call.in.open(w, c.agreed.MaxFrameBytes)
-		body.Stream.Credit, body.Stream.CreditItems, body.Stream.CreditBytes = true, w.Items, w.Bytes
+		body.Stream.CreditItems, body.Stream.CreditBytes = wire.CountOf(w.Items), wire.CountOf(w.Bytes)
 	}
 	call.sending.init(op.StreamRequest)
 	if err := call.moveAll(wire.OperationValidating, wire.OperationRunning); err != nil {

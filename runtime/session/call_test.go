@@ -227,11 +227,11 @@ func TestResponseStreamCredit(t *testing.T) {
 	sentItems := make(chan int64, 1)
 	session(t, testOptions(), func(p *scripted) {
 		g, r := p.request()
-		if r.Stream == nil || !r.Stream.Response || r.Stream.CreditItems != window || r.Stream.CreditBytes != 1<<20 {
+		if r.Stream == nil || !r.Stream.Response || r.Stream.CreditItems != wire.CountOf(window) || r.Stream.CreditBytes != wire.CountOf(1<<20) {
 			p.t.Errorf("stream %+v", r.Stream)
 		}
 		var credit wire.Credit
-		credit.Grant(r.Stream.CreditItems, r.Stream.CreditBytes)
+		credit.Grant(r.Stream.CreditItems.N, r.Stream.CreditBytes.N)
 		var bytes int64
 		var index int64
 		for ; index < 100; index++ {
