@@ -19,6 +19,8 @@ var layers = map[string][]string{
 	"runtime":         {"pkgmgr", "lockfile", "schemas", "sdk/plugin"},
 	"runtime/process": {"schemas"},
 	"runtime/call":    {"schemas", "sdk/plugin", "runtime/process/redact"},
+	"runtime/session": {"schemas", "sdk/plugin/wire", "runtime/process/redact"},
+	"runtime/receipt": {"schemas", "sdk/plugin/wire"},
 	"pkgmgr":          {"lockfile", "verify", "schemas"},
 	"pkgmgr/archive":  {"schemas"},
 	"pkgmgr/state":    {"schemas"},

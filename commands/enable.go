@@ -61,6 +61,7 @@ func (in *invocation) newEnableData(e *pkgmgr.Enabled, lock *pkgmgr.Lock, before
 }
 
 func enableCommand(in *invocation) *cli.Command {
+	var settings string
 	return &cli.Command{
 		ArgsUsage: "NAME[@VERSION] --scope SCOPE...",
 		Description: "Grants a trusted plugin exactly the scopes that are named, after it started, identified itself as the package that was " +
@@ -69,6 +70,7 @@ func enableCommand(in *invocation) *cli.Command {
 			"switchyard enable repo-facts --scope project.metadata.read \\\n    --scope project.operate",
 		Flags: flags{
 			&cli.StringSliceFlag{Name: "scope", Usage: "grant `SCOPE`; may be given several times"},
+			settingsFlag(&settings),
 		},
 		Action: func(c *cli.Context) error {
 			ref, err := in.oneRef(c)
@@ -84,6 +86,9 @@ func enableCommand(in *invocation) *cli.Command {
 			}
 			host, lock, err := in.host()
 			if err != nil {
+				return err
+			}
+			if host.Settings, err = in.settings(settings); err != nil {
 				return err
 			}
 			before := in.grantsOf(ref, lock)

@@ -25,6 +25,9 @@ func (in *invocation) classifyCall(err error, f *failure) bool {
 			f.more = append(f.more, lost.Error())
 		}
 	}()
+	if in.classifySession(err, f) {
+		return true
+	}
 	switch {
 	case errors.As(err, &failed):
 		f.exit, f.code, f.message = exitPlugin, string(failed.Fault.Code), failed.Error()

@@ -151,7 +151,12 @@ func (in *invocation) missingHint(e *pkgmgr.NotFound) string {
 		}
 		return in.next("list")
 	case "operation":
+		if len(e.Near) > 0 && in.subject != "" { // of a package, not of the records
+			return in.next("actions", in.subject)
+		}
 		return in.next("operations", "list")
+	case "receipt":
+		return in.next("receipts", "list")
 	case "project":
 		return in.next("project", "list")
 	case "source", "file":

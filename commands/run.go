@@ -14,18 +14,22 @@ import (
 )
 
 type runData struct {
-	Call     string         `json:"call" doc:"The call's id; of operate also the operation's."`
-	Plugin   string         `json:"plugin" doc:"The plugin's id."`
-	Version  string         `json:"version" doc:"The package's version."`
-	Method   string         `json:"method" doc:"What was called." enum:"health|inspect|operate"`
-	Granted  []string       `json:"granted" doc:"The scopes that the plugin was started with."`
-	Replayed bool           `json:"replayed" doc:"Whether this is the recorded result of an earlier operation with the same key."`
-	Dev      bool           `json:"dev" doc:"Whether it ran in the author's loop."`
-	Result   jsontext.Value `json:"result" doc:"The plugin's answer, as the protocol defines it for the method."`
+	Call      string         `json:"call" doc:"The call's id; of operate also the operation's."`
+	Plugin    string         `json:"plugin" doc:"The plugin's id."`
+	Version   string         `json:"version" doc:"The package's version."`
+	Method    string         `json:"method" doc:"What was called." enum:"health|inspect|operate|request"`
+	Granted   []string       `json:"granted" doc:"The scopes that the plugin was started with."`
+	Replayed  bool           `json:"replayed" doc:"Whether this is the recorded result of an earlier operation with the same key."`
+	Dev       bool           `json:"dev" doc:"Whether it ran in the author's loop."`
+	Operation string         `json:"operation" doc:"Of a request, the operation's id; else empty."`
+	Receipt   jsontext.Value `json:"receipt" doc:"Of a request, the receipt that came with the answer, or null."`
+	Result    jsontext.Value `json:"result" doc:"The plugin's answer, as the protocol defines it for the method."`
 }
 
 type runOptions struct {
 	project, timeout, key, input string
+	deadline, batch, settings    string // of session packages
+	parallel                     int
 }
 
 // maxInput bounds --input in bytes: a message of the protocol has no room for more.
@@ -34,18 +38,26 @@ const maxInput = 1 << 20
 func runCommand(in *invocation) *cli.Command {
 	var o runOptions
 	return &cli.Command{
-		ArgsUsage: "NAME health|inspect|operate [ACTION]",
+		ArgsUsage: "NAME health|inspect|operate [ACTION]|CAPABILITY/OPERATION",
 		Description: "Calls a plugin once in a fresh supervised process and prints its answer as JSON. Before anything is started, revocation, trust, " +
 			"grants, the project's trust and the package's digests are checked.\n\n" +
 			"health asks whether it is well; inspect what it sees in a project; operate performs one of the actions that inspect offers, as a " +
-			"recorded operation that can be cancelled from elsewhere.",
+			"recorded operation that can be cancelled from elsewhere.\n\n" +
+			"A package of the session protocol is asked for its operations by CAPABILITY/OPERATION. Items of a stream are printed one a line as they come, " +
+			"and sent from --input one a line; --batch performs many requests, one a line, in one session. The first interrupt asks a plugin to stop, the second ends it.",
 		UsageText: "switchyard run repo-facts health\n" +
 			"switchyard run repo-facts inspect --project ~/src/app\n" +
 			"switchyard run repo-facts operate write-inventory --input @input.json\n" +
-			"echo '{}' | switchyard run repo-facts operate write-inventory --input -",
-		Flags: runFlags(&o),
+			"echo '{}' | switchyard run repo-facts operate write-inventory --input -\n" +
+			"switchyard run org.example.words text.words/count --input '{\"text\":\"a b\"}' --deadline 30s\n" +
+			"switchyard run org.example.words --batch requests.ndjson",
+		Flags: append(runFlags(&o), sessionFlags(&o)...),
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 2, 3)
+			least := 2
+			if o.batch != "" {
+				least = 1
+			}
+			args, err := in.arguments(c, least, 3)
 			if err != nil {
 				return err
 			}
@@ -53,12 +65,21 @@ func runCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
+			if o.ofSession(args[1:]) {
+				return in.runSession(ref, args[1:], o)
+			}
+			if o.deadline != "" {
+				return in.usage("--deadline belongs to CAPABILITY/OPERATION")
+			}
 			req, err := in.callRequest(args[1:], o)
 			if err != nil {
 				return err
 			}
 			host, err := in.hostOn(req)
 			if err != nil {
+				return err
+			}
+			if host.Settings, err = in.settings(o.settings); err != nil {
 				return err
 			}
 			req.Ref = ref
@@ -74,6 +95,15 @@ func runFlags(o *runOptions) flags {
 		&cli.StringFlag{Name: "input", Destination: &o.input, Usage: "the action's input: `JSON`, @FILE, - for standard input, or env:NAME"},
 		&cli.StringFlag{Name: "timeout", Destination: &o.timeout, Usage: "end the call after `DURATION` (default 15s)"},
 		&cli.StringFlag{Name: "idempotency-key", Destination: &o.key, Usage: "perform an operation with this `KEY` once only"},
+	}
+}
+
+func sessionFlags(o *runOptions) flags {
+	return flags{
+		&cli.StringFlag{Name: "deadline", Destination: &o.deadline, Usage: "of CAPABILITY/OPERATION: end the request after `DURATION` (default 15s)"},
+		settingsFlag(&o.settings),
+		&cli.StringFlag{Name: "batch", Destination: &o.batch, Usage: "perform the requests of `FILE`, one {\"operation\",\"input\"} a line (- is standard input)"},
+		&cli.IntFlag{Name: "parallel", Destination: &o.parallel, Value: defaultParallel, Usage: "of a batch: `N` requests at a time (default 8)"},
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 const scripts = "../testdata/script"
 
 func TestMain(m *testing.M) {
+	sessionPluginMain()
 	testscript.Main(m, map[string]func(){
 		"switchyard": func() { os.Exit(Main(OSEnv())) },
 		"tamper":     tamper,
@@ -38,6 +39,9 @@ func TestMain(m *testing.M) {
 //	exits CODE PROGRAM ARGS…   must exit with CODE
 //	plugin DIR ID VERSION [MODE [ARGUMENT…]]
 //	                           writes a plugin package; plugin_test.go lists the modes
+//	session-plugin DIR CONTROL
+//	                           writes a session package; CONTROL is the directory in which
+//	                           it leaves traces, see package sessiontest
 //	trusted ID                 trusts an installed plugin as its review shows it
 //	approved ID DIR            installs, trusts and enables a plugin with all it asks for
 //	tamper DIR                 appends to a file of an installed package
@@ -75,16 +79,17 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":      func(ts *testscript.TestScript, neg bool, args []string) { exits(ts, schemas, neg, args) },
-			"plugin":     writePlugin,
-			"capture":    capture,
-			"await":      await,
-			"trusted":    trusted,
-			"approved":   approved,
-			"interrupts": interruptsAfter,
-			"worker":     besideWorker,
-			"sigstore":   serveSigstore,
-			"serve":      serveFiles,
+			"exits":          func(ts *testscript.TestScript, neg bool, args []string) { exits(ts, schemas, neg, args) },
+			"plugin":         writePlugin,
+			"capture":        capture,
+			"await":          await,
+			"trusted":        trusted,
+			"approved":       approved,
+			"interrupts":     interruptsAfter,
+			"worker":         besideWorker,
+			"sigstore":       serveSigstore,
+			"serve":          serveFiles,
+			"session-plugin": writeSessionPlugin,
 		},
 	})
 }

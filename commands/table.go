@@ -81,6 +81,9 @@ func table() []entry {
 		{"operations list", groupRun, "list recorded operations", operationsListCommand, operationsListData{}},
 		{"operations show", groupRun, "show an operation and its result", operationsShowCommand, operationsShowData{}},
 		{"operations cancel", groupRun, "ask a running operation to stop", operationsCancelCommand, operationsCancelData{}},
+		{"receipts list", groupRun, "list the receipts of sessions' operations", receiptsListCommand, receiptsListData{}},
+		{"receipts show", groupRun, "show a receipt, or print it signed", receiptsShowCommand, receiptsShowData{}},
+		{"receipts verify", groupRun, "verify a signed receipt with a public key", receiptsVerifyCommand, receiptsVerifyData{}},
 		{"logs", groupRun, "show what a plugin wrote to standard error", logsCommand, logsData{}},
 		{"history", groupRun, "show what happened", historyCommand, historyData{}},
 

@@ -146,7 +146,7 @@ func (h *Home) check() error {
 	if err := checkDataDir(h.path); err != nil {
 		return err
 	}
-	for _, name := range [...]string{storeDir, archivesDir, pluginsDir, stagingDir, quarantineDir, runningDir, revokedDir} {
+	for _, name := range [...]string{storeDir, archivesDir, pluginsDir, stagingDir, quarantineDir, runningDir, revokedDir, pluginStateDir, keysDir} {
 		info, err := os.Lstat(h.join(name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

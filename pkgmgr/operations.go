@@ -147,7 +147,7 @@ func (h *Home) CancelOperation(ctx context.Context, id, by string) (state.Operat
 	if err != nil {
 		return op, err
 	}
-	_, err = h.requestStop(id, StopCancelled)
+	_, err = h.requestStop(callOf(op), StopCancelled)
 	return op, err
 }
 
@@ -206,21 +206,29 @@ func (h *Home) Bury(ctx context.Context, callID string) error {
 	return h.removeMarker(callID)
 }
 
-// abandon ends a running operation of which nobody knows how it went.
+// abandon ends the running operations of a call of which nobody knows how they went.
 func (h *Home) abandon(ctx context.Context, callID string) error {
 	return h.update(ctx, func(tx *state.Tx) error {
-		op, err := optional(tx.Operation(callID))
-		if err != nil || op == nil || op.State != state.Running {
-			return err
-		}
-		err = tx.FinishOperation(callID, state.Outcome{State: state.Abandoned, EffectState: state.EffectUnknown,
-			FinishedAt: h.now().UTC(), Code: "abandoned", Message: "its supervisor died before the operation ended"})
+		running, err := tx.RunningOperations()
 		if err != nil {
 			return err
 		}
-		e := h.event(EventAbandoned, op.PluginID, op.Version, op.Package, map[string]string{"action": op.Action})
-		e.Project, e.Operation = op.ProjectRoot, op.ID
-		return tx.AppendEvent(e)
+		for _, op := range running {
+			if callOf(op) != callID {
+				continue
+			}
+			err = tx.FinishOperation(op.ID, state.Outcome{State: state.Abandoned, EffectState: state.EffectUnknown,
+				FinishedAt: h.now().UTC(), Code: "abandoned", Message: "its supervisor died before the operation ended"})
+			if err != nil {
+				return err
+			}
+			e := h.event(EventAbandoned, op.PluginID, op.Version, op.Package, map[string]string{"action": op.Action})
+			e.Project, e.Operation = op.ProjectRoot, op.ID
+			if err := tx.AppendEvent(e); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -30,7 +30,10 @@ func (e *Stopped) Unwrap() error        { return e.Cause }
 
 // call starts the child for an approval, exchanges one method with it, ends it in
 // order and records what happened.
-func (h *Host) call(ctx context.Context, a *pkgmgr.Approval, req Request, environment func(dir string) []string) (*Result, error) {
+func (h *Host) call(ctx context.Context, a *pkgmgr.Approval, req Request, environment func(*pkgmgr.Approval) []string) (*Result, error) {
+	if a.Manifest.Session != nil { // health alone: other methods are not offered
+		return h.sessionHealth(ctx, a, req, environment)
+	}
 	r := &running{host: h, approval: a, req: req, environment: environment}
 	result, fault := r.exchange(ctx)
 	if fault != nil {
@@ -44,7 +47,7 @@ type running struct {
 	host        *Host
 	approval    *pkgmgr.Approval
 	req         Request
-	environment func(dir string) []string
+	environment func(*pkgmgr.Approval) []string
 	child       *process.Child // nil until it has started
 	client      *call.Client
 	sent        bool   // the method's request may have reached the plugin
@@ -65,7 +68,7 @@ func (r *running) exchange(outer context.Context) (*Result, error) {
 	}
 	child, err := process.Start(process.Spec{
 		Executable: a.Executable, Path: a.Path, Args: a.Manifest.Arguments, Dir: a.Dir,
-		Env: r.environment(a.Dir), CallID: a.Call.ID, Now: r.host.now,
+		Env: r.environment(a), CallID: a.Call.ID, Now: r.host.now,
 	})
 	if err != nil {
 		return nil, err

@@ -40,6 +40,9 @@ type Host struct {
 	// Denials is the data directory whose revocations count beside Home's own, which
 	// in the author's loop is a throw-away one. nil: none.
 	Denials *pkgmgr.Home
+	// Settings are a session plugin's, for the exchange of health and of enabling: an
+	// object. nil: none.
+	Settings []byte
 }
 
 // A Request is one call.
@@ -100,7 +103,7 @@ func (h *Host) Run(ctx context.Context, req Request) (*Result, error) {
 	if err := d.ProjectTrusted(); err != nil {
 		return nil, err
 	}
-	environment := h.environment(d.Dir(), req.Project)
+	environment := h.environment(plugin.Protocol, d.Dir(), req.Project)
 	approval, err := d.Rehash(ctx)
 	if err != nil {
 		return nil, err
@@ -163,7 +166,7 @@ func (h *Host) introduce(ctx context.Context, d *pkgmgr.Decision, store func(*pk
 	if err := d.ProjectTrusted(); err != nil {
 		return err
 	}
-	environment := h.environment(d.Dir(), "")
+	environment := h.environment(plugin.Protocol, d.Dir(), "")
 	approval, err := d.Rehash(ctx)
 	if err != nil {
 		return err
@@ -260,13 +263,13 @@ func operationRequest(req Request) pkgmgr.OperationRequest {
 }
 
 // environment makes the environment of a child beside the digests, which take longer.
-// The returned function gives it for the directory that was approved in the end.
-func (h *Host) environment(expected, project string) func(dir string) []string {
+// The returned function gives it for the package that was approved in the end.
+func (h *Host) environment(protocol, expected, project string) func(a *pkgmgr.Approval) []string {
 	made := make(chan []string, 1)
-	go func() { made <- process.Environment(h.Lookup, plugin.Protocol, h.avoided(expected, project)...) }()
-	return func(dir string) []string {
-		if dir != expected {
-			return process.Environment(h.Lookup, plugin.Protocol, h.avoided(dir, project)...)
+	go func() { made <- process.Environment(h.Lookup, protocol, h.avoided(expected, project)...) }()
+	return func(a *pkgmgr.Approval) []string {
+		if now := a.Manifest.ProtocolVersion; a.Dir != expected || now != protocol {
+			return process.Environment(h.Lookup, now, h.avoided(a.Dir, project)...)
 		}
 		return <-made
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/runtime"
 	"github.com/switchyard-plugins/switchyard/runtime/process/misbehave"
+	"github.com/switchyard-plugins/switchyard/runtime/session/sessiontest"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
@@ -27,6 +28,7 @@ import (
 func TestMain(m *testing.M) {
 	misbehave.Main()
 	workerMain()
+	sessiontest.Main()
 	toolMain()
 	os.Exit(m.Run())
 }

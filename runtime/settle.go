@@ -16,7 +16,9 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/runtime/call"
 	"github.com/switchyard-plugins/switchyard/runtime/process"
+	"github.com/switchyard-plugins/switchyard/runtime/session"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin"
+	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
 
 const (
@@ -367,18 +369,34 @@ func Code(err error) string {
 		revoked *pkgmgr.Revoked
 		needs   *pkgmgr.NeedsDecision
 		denied  *pkgmgr.Denied
+		broken  *session.Fault
+		said    *wire.Error
+		bad     *session.BadRequest
+		up      *session.GivenUp
+		stopped *session.Cancelled
+		not     *session.NotAccepted
 	)
 	switch {
 	case err == nil:
 		return ""
 	case errors.As(err, &fault):
 		return string(fault.Code)
+	case errors.As(err, &said):
+		return string(said.Code)
+	case errors.As(err, &bad):
+		return string(bad.Code)
+	case errors.Is(err, session.ErrDeadline):
+		return string(wire.CodeDeadlineExceeded)
 	case errors.As(err, &start):
 		return "plugin.start_failed"
 	case errors.As(err, &revoked):
 		return "revoked"
-	case errors.Is(err, ErrInterrupted):
+	case errors.Is(err, ErrInterrupted), errors.As(err, &stopped), errors.As(err, &up):
 		return "cancelled"
+	case errors.As(err, &broken):
+		return string(broken.Code)
+	case errors.As(err, &not):
+		return string(wire.CodeUnavailable)
 	case errors.As(err, &needs), errors.As(err, &denied):
 		return "decision.changed"
 	case errors.Is(err, call.ErrTooLarge), errors.Is(err, call.ErrInput):

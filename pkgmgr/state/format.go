@@ -18,9 +18,18 @@ const firstFormat = 1
 
 // migrations returns the table: the function at index i takes format
 // firstFormat+i to the next one, so the table's length says which format is
-// current. Entries are never changed or removed once released. The current
-// format is firstFormat, so the table is empty.
-func migrations() []migration { return nil }
+// current. Entries are never changed or removed once released.
+func migrations() []migration { return []migration{addReceipts} }
+
+// addReceipts takes format 1 to 2, which has receipts.
+func addReceipts(tx *bolt.Tx) error {
+	for _, name := range []string{"receipts", "receiptKeys"} {
+		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // known is the format that this program reads and writes.
 func (d *DB) known() int { return firstFormat + len(d.migrations) }
@@ -42,23 +51,27 @@ const (
 	bucketKeys
 	bucketResults
 	bucketEvents
+	bucketReceipts
+	bucketReceiptKeys
 	buckets
 )
 
 var bucketNames = [buckets]string{
-	bucketMeta:       "meta",       // "format" → decimal
-	bucketInstalls:   "installs",   // package digest → Install
-	bucketDefaults:   "defaults",   // directory name → Default
-	bucketStanding:   "standing",   // package digest '/' kind → Trust, Enablement, Block, Health
-	bucketProjects:   "projects",   // project root → ProjectTrust
-	bucketApprovals:  "approvals",  // project root NUL package digest → ProjectApproval
-	bucketSeen:       "seen",       // directory name → Seen
-	bucketLogs:       "logs",       // plugin id → bucket: sequence → LogEntry
-	bucketOperations: "operations", // operation id → Operation; the bucket's sequence is their number
-	bucketRunning:    "running",    // operation id → one byte
-	bucketKeys:       "keys",       // plugin id NUL action NUL idempotency key → operation id
-	bucketResults:    "results",    // operation id → JSON; the bucket's sequence is their number
-	bucketEvents:     "events",     // sequence → Event
+	bucketMeta:        "meta",        // "format" → decimal
+	bucketInstalls:    "installs",    // package digest → Install
+	bucketDefaults:    "defaults",    // directory name → Default
+	bucketStanding:    "standing",    // package digest '/' kind → Trust, Enablement, Block, Health
+	bucketProjects:    "projects",    // project root → ProjectTrust
+	bucketApprovals:   "approvals",   // project root NUL package digest → ProjectApproval
+	bucketSeen:        "seen",        // directory name → Seen
+	bucketLogs:        "logs",        // plugin id → bucket: sequence → LogEntry
+	bucketOperations:  "operations",  // operation id → Operation; the bucket's sequence is their number
+	bucketRunning:     "running",     // operation id → one byte
+	bucketKeys:        "keys",        // plugin id NUL action NUL idempotency key → operation id
+	bucketResults:     "results",     // operation id → JSON; the bucket's sequence is their number
+	bucketEvents:      "events",      // sequence → Event
+	bucketReceipts:    "receipts",    // receipt id → Receipt; the bucket's sequence is their number
+	bucketReceiptKeys: "receiptKeys", // plugin id NUL action NUL idempotency key → receipt id
 }
 
 var formatKey = []byte("format")

@@ -59,10 +59,11 @@ const (
 	EffectUnknown    EffectState = "unknown"
 )
 
-// An Operation is one operate call. Its key is ID, a UUIDv7, so that the order
+// An Operation is one operate call, or one request of a session. Its key is ID, a UUIDv7, so that the order
 // of keys is the order of starts.
 type Operation struct {
 	ID             string         `json:"id"`
+	Call           string         `json:"call,omitzero"` // the call it was part of; "": the one with its id
 	PluginID       string         `json:"pluginId"`
 	Version        string         `json:"version"`
 	Package        digest.Digest  `json:"package"`

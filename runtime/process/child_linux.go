@@ -192,3 +192,5 @@ func (h *handle) reap() (code int, signal string) {
 	}
 	return status.ExitStatus(), ""
 }
+
+func (h *handle) id() int { return h.pid }

@@ -79,3 +79,5 @@ func Guarantees() []Guarantee {
 		{Name: "child-subreaper", Detail: "processes that leave a plugin's process group outlive the call"},
 	}
 }
+
+func (h *handle) id() int { return h.process.Pid }

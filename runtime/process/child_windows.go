@@ -144,3 +144,5 @@ func Guarantees() []Guarantee {
 	return []Guarantee{{Name: "job-object", Holds: true,
 		Detail: "a plugin and its descendants end with the call, and when this program is killed"}}
 }
+
+func (h *handle) id() int { return h.process.Pid }

@@ -403,3 +403,7 @@ func (p *pipes) closeParentEnds() {
 	p.stdout.Close()
 	p.stderr.Close()
 }
+
+// PID returns the child's process id, which is the system's to use again once the child
+// has ended.
+func (c *Child) PID() int { return c.handle.id() }

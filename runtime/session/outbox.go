@@ -1,0 +1,152 @@
+package session
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
+)
+
+// highWater is how many bytes may wait for the plugin before streams and requests wait
+// too. Frames of control, which are few and small, go beyond it.
+const highWater = 1 << 20
+
+// An outbox numbers frames and writes them in that order. Whoever adds one never waits:
+// one goroutine writes what has gathered, with one call.
+type outbox struct {
+	w      io.Writer
+	now    func() time.Time
+	failed func(error)
+	wake   chan struct{} // of the writer
+	gone   chan struct{} // the writer has ended
+
+	mu       sync.Mutex
+	version  wire.Version
+	limit    int
+	sequence uint64
+	pending  []byte
+	drained  chan struct{} // closed when pending is taken; nil while nobody waits
+	closing  bool          // nothing more is added
+	broken   bool          // nothing more is written
+}
+
+func newOutbox(w io.Writer, now func() time.Time, failed func(error)) *outbox {
+	o := &outbox{w: w, now: now, failed: failed, wake: make(chan struct{}, 1), gone: make(chan struct{}), limit: wire.DefaultMaxFrame}
+	go o.run()
+	return o
+}
+
+// A sent frame: its id, its number and N.
+type sent struct {
+	id       wire.UUID
+	sequence uint64
+	size     int
+}
+
+// agree sets the version and the limit of the frames to come.
+func (o *outbox) agree(v wire.Version, limit int) {
+	o.mu.Lock()
+	o.version, o.limit = v, limit
+	o.mu.Unlock()
+}
+
+// add queues one message. The error is a *wire.Fault with frame.too_large, or ErrClosed.
+func (o *outbox) add(body wire.Body, trace wire.TraceID, cause wire.NullUUID) (sent, error) {
+	return o.addIf(body, trace, cause, nil)
+}
+
+// addIf queues one message if ok, asked with its N, agrees; else its size is 0.
+func (o *outbox) addIf(body wire.Body, trace wire.TraceID, cause wire.NullUUID, ok func(size int) bool) (sent, error) {
+	e := wire.Envelope{MessageID: wire.NewUUID(), Timestamp: o.now(), TraceID: trace, CausationID: cause}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closing || o.broken {
+		return sent{}, ErrClosed
+	}
+	e.Version, e.Sequence = o.version, o.sequence+1
+	out, start := wire.BeginFrame(o.pending)
+	out = wire.AppendMessage(out, &e, body)
+	if err := wire.EndFrame(out, start, o.limit); err != nil {
+		o.pending = out[:start]
+		return sent{}, err
+	}
+	size := len(out) - start - wire.HeaderSize
+	if ok != nil && !ok(size) {
+		o.pending = out[:start]
+		return sent{}, nil
+	}
+	o.pending = out
+	o.sequence++
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+	return sent{e.MessageID, e.Sequence, size}, nil
+}
+
+// room returns a channel that is closed when less than highWater bytes may wait, or nil
+// if that is so.
+func (o *outbox) room() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.pending) < highWater || o.closing || o.broken {
+		return nil
+	}
+	if o.drained == nil {
+		o.drained = make(chan struct{})
+	}
+	return o.drained
+}
+
+// close ends the outbox: what waits is still written. It does not wait for that.
+func (o *outbox) close() {
+	o.mu.Lock()
+	o.closing = true
+	o.mu.Unlock()
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (o *outbox) run() {
+	defer close(o.gone)
+	const keep = 2 * highWater // of memory between two writes
+	var spare []byte
+	for range o.wake {
+		for {
+			o.mu.Lock()
+			batch, closing := o.pending, o.closing
+			o.pending = spare[:0]
+			if o.drained != nil {
+				close(o.drained)
+				o.drained = nil
+			}
+			o.mu.Unlock()
+			if len(batch) == 0 {
+				if closing {
+					return
+				}
+				spare = batch
+				break
+			}
+			if _, err := o.w.Write(batch); err != nil {
+				o.mu.Lock()
+				o.broken, o.pending = true, nil
+				if o.drained != nil {
+					close(o.drained)
+					o.drained = nil
+				}
+				o.mu.Unlock()
+				if !closing {
+					o.failed(err)
+				}
+				return
+			}
+			if spare = batch; cap(spare) > keep {
+				spare = nil
+			}
+		}
+	}
+}
