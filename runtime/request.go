@@ -63,8 +63,8 @@ func (s *Session) Do(ctx context.Context, req session.Request) (*Running, error)
 	if err := r.mayGoOn(ctx); err != nil {
 		return nil, err
 	}
-	if d := r.approval.Manifest.Session.DataDeclarations; req.Class == "" && d != nil {
-		req.Class = wire.PayloadClass(d.DefaultInboundClass)
+	if d := r.approval.Manifest.Session.DataDeclarations; req.Class == "" && d != nil && d.DefaultInboundClass != nil {
+		req.Class = wire.PayloadClass(*d.DefaultInboundClass)
 	}
 	if req.OperationID == (wire.UUID{}) {
 		req.OperationID = wire.NewUUID()
