@@ -118,6 +118,45 @@ var answers = map[string]string{
 	"helloAck": "hello", "initAck": "init", "settingsValidated": "settingsValidate", "cancelAck": "cancel", "heartbeatAck": "heartbeat", "receipt": "receiptQuery",
 }
 
+// A fixed is what the protocol gives a code, whoever sends it; a handler may call
+// its own failure retryable or not.
+type fixed struct {
+	retryable, blame string
+}
+
+var codes = map[string]fixed{
+	"unsupported_protocol": {"false", "plugin"}, "missing_required_feature": {"false", "plugin"},
+	"permission_denied": {"false", "host"}, "grant.expired": {"false", "host"}, "payload_class.denied": {"false", "host"},
+	"failed_precondition": {"false", "caller"}, "not_found": {"false", "caller"}, "already_exists": {"false", "caller"}, "conflict": {"true", "caller"},
+	"resource_exhausted": {"true", "environment"}, "unavailable": {"true", "environment"}, "deadline_exceeded": {"true", "environment"}, "secret.unresolved": {"false", "environment"},
+	"internal":      {"false", "plugin"},
+	"frame.invalid": {"false", ""}, "frame.too_large": {"false", ""}, "envelope.invalid": {"false", ""}, "sequence.violation": {"false", ""}, "state.violation": {"false", ""},
+	"json.syntax": {"false", ""}, "json.duplicate_name": {"false", ""}, "json.invalid_unicode": {"false", ""}, "json.limit": {"false", ""}, "json.number": {"false", ""},
+	"flow_control_violation": {"false", ""}, "invalid_argument": {"false", ""}, "schema.mismatch": {"false", ""}, "schema.unknown_member": {"false", ""},
+	"unknown_operation": {"false", ""}, "unsupported_operation_version": {"false", ""}, "deprecated.sunset": {"false", ""},
+}
+
+// failing are the operations whose handlers decide by themselves whether their
+// failure is retryable.
+var failing = []string{"fail", "append", "note", "count", "count-once", "secret", "hold", "stubborn"}
+
+// checkCode holds an error to what the protocol says of its code.
+func (r *run) checkCode(f *frame, l *label) error {
+	code := strings.Trim(string(at(f.body, "code")), `"`)
+	rule, known := codes[code]
+	if !known {
+		return fmt.Errorf("an error with the code %q, which is no plugin's", code)
+	}
+	own := l != nil && slices.Contains(failing, l.op.name)
+	if got := string(at(f.body, "retryable")); got != rule.retryable && !own {
+		return fmt.Errorf("an error %s with retryable %s", code, got)
+	}
+	if got := strings.Trim(string(at(f.body, "blameDomain")), `"`); got != rule.blame && rule.blame != "" {
+		return fmt.Errorf("an error %s with blameDomain %q", code, got)
+	}
+	return nil
+}
+
 // checkReply holds a frame to what it answers and to the stream it is part of.
 func (r *run) checkReply(f *frame) error {
 	causation := strings.Trim(string(f.envelope["causationId"]), `"`)
@@ -128,6 +167,11 @@ func (r *run) checkReply(f *frame) error {
 	if want := answers[f.kind]; want != "" && asked != want {
 		return fmt.Errorf("a %s whose causationId names no %s", f.kind, want)
 	}
+	if f.kind == "error" {
+		if err := r.checkCode(f, r.labelled(f.request)); err != nil {
+			return err
+		}
+	}
 	if f.request == "" {
 		return nil
 	}
@@ -137,6 +181,9 @@ func (r *run) checkReply(f *frame) error {
 	}
 	if id := at(f.body, "operationId"); id != nil && strings.Trim(string(id), `"`) != l.operationID {
 		return fmt.Errorf("a %s with the operationId %s, where the request has %s", f.kind, id, l.operationID)
+	}
+	if trace := string(f.envelope["traceId"]); trace != l.trace && l.trace != "" {
+		return fmt.Errorf("a %s with the traceId %s, where the request has %s", f.kind, trace, l.trace)
 	}
 	r.counts[l.name+" "+f.kind]++
 	if l.terminal != "" && f.kind != "cancelAck" {

@@ -25,11 +25,17 @@ func Cases() ([]*Case, error) {
 			return err
 		}
 		c, err := Parse(strings.TrimPrefix(path, "corpus/cases/"), string(text))
+		if err != nil {
+			return err
+		}
 		list = append(list, c)
-		return err
+		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
 	slices.SortFunc(list, func(a, b *Case) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name)) })
-	return list, err
+	return list, nil
 }
 
 // Select returns the cases whose group or name is only; "" means all.

@@ -23,8 +23,8 @@ type matcher struct {
 // value that the member must equal.
 var matcherKinds = map[string]bool{ // value: takes an argument
 	"absent": false, "present": false, "uuid": false, "time": false, "string": false, "digest": false, "object": false,
-	"not": true, "any-of": true, "match": true, "above": true, "below": true, "length": true, "->": true, "sha256-jcs": true, "same-set": true,
-	"contains": true,
+	"not": true, "any-of": true, "match": true, "above": true, "below": true, "length": true, "->": true, "sha256": true, "sha256-jcs": true, "same-set": true,
+	"contains": true, "about": true,
 }
 
 func parseMatcher(text string) (matcher, error) {
@@ -110,6 +110,8 @@ func (m matcher) apply(v variables, path string, value json.RawMessage) error {
 		ok = value[0] == '{'
 	case "match":
 		ok = isString && regexp.MustCompile(m.text).MatchString(s)
+	case "about":
+		ok, err = about(s, strings.Trim(text, `"`))
 	case "contains":
 		ok = isString && strings.Contains(s, strings.Trim(text, `"`))
 	case "->":
@@ -130,6 +132,9 @@ func (m matcher) apply(v variables, path string, value json.RawMessage) error {
 		}
 	case "same-set":
 		ok, err = sameSet([]byte(text), value)
+	case "sha256": // of the text as it stands
+		text = string(digest.Of([]byte(text)))
+		ok = s == text
 	case "sha256-jcs":
 		var canonical []byte
 		if canonical, err = digest.Canonical([]byte(text)); err == nil {
@@ -152,6 +157,16 @@ func (m matcher) apply(v variables, path string, value json.RawMessage) error {
 		return wrong(text)
 	}
 	return nil
+}
+
+// about reports whether two timestamps are within five minutes of each other.
+func about(got, want string) (bool, error) {
+	w, err := time.Parse(time.RFC3339Nano, want)
+	if err != nil {
+		return false, err
+	}
+	g, err := time.Parse(time.RFC3339Nano, got)
+	return err == nil && g.Sub(w).Abs() < 5*time.Minute, nil
 }
 
 func order(value json.RawMessage, text, kind string) (bool, error) {

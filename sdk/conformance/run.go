@@ -73,7 +73,8 @@ type label struct {
 	requestID, operationID, messageID string
 	op                                operation
 	payload                           string
-	items, bytes                      int64 // credit that the program has left
+	trace                             string // JSON
+	items, bytes                      int64  // credit that the program has left
 	widest                            int64
 	overdrawn                         bool
 	gotItems, gotBytes                int64 // of its stream, so far
@@ -163,7 +164,7 @@ func (r *run) settle() error {
 			return &failure{"no more frames", r.describe(f)}
 		}
 	}
-	return r.exits("any")
+	return r.exits("0")
 }
 
 // passing reports whether a frame may go unread.

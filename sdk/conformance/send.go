@@ -20,24 +20,25 @@ var bodies = map[string]string{
 	"settingsValidate": `{"settings":{"greeting":"hello"}}`,
 	"request": `{"requestId":$uuid,"operationId":$uuid,"idempotencyKey":null,"attempt":1,"deadlineUtc":null,"capabilityId":"conformance.basic","operationName":"echo",` +
 		`"operationVersion":"1.0","permissionsGrantId":"grant-files","payloadClass":"internal","payload":{"value":1}}`,
-	"response":     `{"requestId":$uuid,"operationId":$uuid,"payloadClass":"internal","payload":{"value":1}}`,
-	"error":        `{"code":"internal","message":"the host has a fault","retryable":false,"blameDomain":"host","severity":"fatal","requestId":null,"operationId":null}`,
-	"progress":     `{"requestId":$uuid,"operationId":$uuid,"message":"hm"}`,
-	"streamItem":   `{"requestId":$uuid,"operationId":$uuid,"index":0,"payload":{"n":1}}`,
-	"streamEnd":    `{"requestId":$uuid,"operationId":$uuid,"itemCount":0,"byteCount":0}`,
-	"flow":         `{"requestId":$uuid,"creditItems":1,"creditBytes":65536}`,
-	"cancel":       `{"requestId":$uuid,"reason":"the case says so"}`,
-	"cancelAck":    `{"requestId":$uuid}`,
-	"cancelled":    `{"requestId":$uuid,"operationId":$uuid}`,
-	"healthCheck":  `{"watch":false}`,
-	"health":       `{"status":"healthy","updatedAtUtc":$now}`,
-	"heartbeat":    `{"nonce":"n-1"}`,
-	"heartbeatAck": `{"nonce":"n-1"}`,
-	"receiptQuery": `{"receiptId":$uuid}`,
-	"goAway":       `{"lastAcceptedSequence":0,"reason":"the host shuts down","graceMs":1000}`,
-	"helloAck":     `{"protocolVersion":"1.2"}`,
-	"initAck":      `{"status":"ready","capabilities":[]}`,
-	"receipt":      `{}`,
+	"settingsValidated": `{"valid":true,"problems":[]}`,
+	"response":          `{"requestId":$uuid,"operationId":$uuid,"payloadClass":"internal","payload":{"value":1}}`,
+	"error":             `{"code":"internal","message":"the host has a fault","retryable":false,"blameDomain":"host","severity":"fatal","requestId":null,"operationId":null}`,
+	"progress":          `{"requestId":$uuid,"operationId":$uuid,"message":"hm"}`,
+	"streamItem":        `{"requestId":$uuid,"operationId":$uuid,"index":0,"payload":{"n":1}}`,
+	"streamEnd":         `{"requestId":$uuid,"operationId":$uuid,"itemCount":0,"byteCount":0}`,
+	"flow":              `{"requestId":$uuid,"creditItems":1,"creditBytes":65536}`,
+	"cancel":            `{"requestId":$uuid,"reason":"the case says so"}`,
+	"cancelAck":         `{"requestId":$uuid}`,
+	"cancelled":         `{"requestId":$uuid,"operationId":$uuid}`,
+	"healthCheck":       `{"watch":false}`,
+	"health":            `{"status":"healthy","updatedAtUtc":$now}`,
+	"heartbeat":         `{"nonce":"n-1"}`,
+	"heartbeatAck":      `{"nonce":"n-1"}`,
+	"receiptQuery":      `{"receiptId":$uuid}`,
+	"goAway":            `{"lastAcceptedSequence":0,"reason":"the host shuts down","graceMs":1000}`,
+	"helloAck":          `{"protocolVersion":"1.2"}`,
+	"initAck":           `{"status":"ready","capabilities":[]}`,
+	"receipt":           `{}`,
 }
 
 // send builds a frame from its defaults and the case's edits, and sends it. An
@@ -141,6 +142,11 @@ func (r *run) envelop(kind, body string, edits []edit) error {
 			if n, err := strconv.ParseUint(m.text, 10, 53); err == nil {
 				r.conn.sent = n
 			}
+		}
+	}
+	for _, m := range list {
+		if m.name == "traceId" {
+			r.vars["sent.traceId"] = m.text
 		}
 	}
 	r.vars["sent.messageId"], r.vars["sent.sequence"] = quote(id), strconv.FormatUint(r.conn.sent, 10)
@@ -268,6 +274,7 @@ func (r *run) call(s step) error {
 	if err != nil {
 		return err
 	}
+	l.trace = r.vars["sent.traceId"]
 	l.messageID = strings.Trim(r.vars["sent.messageId"], `"`)
 	for variable, value := range map[string]string{"requestId": l.requestID, "operationId": l.operationID, "messageId": l.messageID} {
 		r.vars[name+"."+variable] = quote(value)

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -9,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // shapes describes every body that a program may send. A member is its name, "?"
@@ -27,7 +27,7 @@ var shapes = map[string]string{
 	"error": "code code, message text, retryable bool, blameDomain caller/host/plugin/transport/environment, severity info/warning/error/fatal, requestId uuid|null, operationId uuid|null, " +
 		"details? any, receipt? {receipt}, existingOperationId? uuid, supportedProtocol? {range}, recommendedProtocolVersion? version",
 	"range":        "min version, max version",
-	"progress":     "requestId uuid, operationId uuid, message text, percentCompleted? number, current? integer, total? integer",
+	"progress":     "requestId uuid, operationId uuid, message text, percentCompleted? percent, current? integer, total? integer",
 	"streamItem":   "requestId uuid, operationId uuid, index count, payload any",
 	"streamEnd":    "requestId uuid, operationId uuid, itemCount count, byteCount count",
 	"flow":         "requestId uuid, creditItems count, creditBytes count",
@@ -37,7 +37,7 @@ var shapes = map[string]string{
 	"heartbeat":    "nonce string",
 	"heartbeatAck": "nonce string",
 	"goAway":       "lastAcceptedSequence count, reason string, graceMs count",
-	"receipt": "receiptSchemaVersion string, receiptId uuid, pluginId string, publisherId string, packageVersion string, manifestDigest digest, capabilityId string, " +
+	"receipt": "receiptSchemaVersion urn:switchyard:receipt:1, receiptId uuid, pluginId string, publisherId string, packageVersion string, manifestDigest digest, capabilityId string, " +
 		"operationName string, operationVersion version, operationId uuid, idempotencyKey string|null, attempt count, executionState completed/failed/cancelled/in_progress/abandoned, " +
 		"effectState none/committed/partial/rolled_back/unknown, startedAtUtc time, issuedAtUtc time, requestDigest digest, resultDigest digest|null, itemCount count, byteCount count, errorCode code|null, expiresAtUtc time",
 }
@@ -130,12 +130,13 @@ func checkKind(kind string, value json.RawMessage) error {
 	case "count", "integer":
 		n, err := strconv.ParseInt(string(value), 10, 64)
 		ok = err == nil && (n >= 0 || kind == "integer")
-	case "number":
-		ok = bytes.ContainsAny(value[:1], "-0123456789")
+	case "percent":
+		x, err := strconv.ParseFloat(string(value), 64)
+		ok = err == nil && x >= 0 && x <= 100
 	case "string":
 		ok = isString
 	case "text":
-		ok = isString && len(s) <= 4096
+		ok = isString && utf8.RuneCountInString(s) <= 4096
 	case "uuid":
 		ok = uuidForm.MatchString(s)
 	case "digest":

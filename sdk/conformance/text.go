@@ -18,7 +18,8 @@ type variables map[string]string
 var (
 	// reference is $name, $name+300ms or ${name}.
 	reference = regexp.MustCompile(`\$\$|\$\{([a-zA-Z][a-zA-Z0-9.]*)\}|\$([a-z][a-zA-Z0-9]*(?:\.[a-zA-Z0-9]+)*)([+-](?:\d+(?:ms|s|m|h))+)?`)
-	// octets is ⟨EF BB BF⟩, or ⟨"x"*100⟩ for a text that is repeated.
+	// octets is ⟨EF BB BF⟩, ⟨"x"*100⟩ for a text that is repeated, or ⟨members 9⟩ for
+	// so many members with different names.
 	octets = regexp.MustCompile(`⟨([^⟩]*)⟩`)
 	repeat = regexp.MustCompile(`^("(?:[^"\\]|\\.)*")\*(\d+)$`)
 )
@@ -96,9 +97,23 @@ func parseOctets(inner string) (string, error) {
 		}
 		return strings.Repeat(unit, n), nil
 	}
+	if n, ok := strings.CutPrefix(inner, "members "); ok {
+		count, err := strconv.Atoi(n)
+		if err != nil || count < 1 || count > 1<<20 {
+			return "", fmt.Errorf("⟨%s⟩: want a number of members", inner)
+		}
+		var b strings.Builder
+		for i := range count {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, `"m%d":0`, i)
+		}
+		return b.String(), nil
+	}
 	raw, err := hex.DecodeString(strings.ReplaceAll(inner, " ", ""))
 	if err != nil {
-		return "", fmt.Errorf("⟨%s⟩ is neither hexadecimal bytes nor \"text\"*N", inner)
+		return "", fmt.Errorf("⟨%s⟩ is neither hexadecimal bytes nor \"text\"*N nor members N", inner)
 	}
 	return string(raw), nil
 }

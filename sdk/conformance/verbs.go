@@ -71,7 +71,7 @@ func init() {
 		}},
 		"silence": {"", false, false, needsText, (*run).silence},
 		"wait":    {"", false, false, needsDuration, (*run).wait},
-		"repeat":  {"", false, false, needsNumber, (*run).repeat},
+		"repeat":  {"", false, false, needsText, (*run).repeat},
 		"mark":    {"", false, false, needsText, func(r *run, s step) error { r.marks[s.text] = time.Now(); return nil }},
 		"since":   {"", false, false, needsText, (*run).since},
 		"file":    {"", false, false, needsText, (*run).file},
@@ -229,7 +229,14 @@ func (r *run) wait(s step) error {
 }
 
 func (r *run) repeat(s step) error {
-	n, _ := strconv.Atoi(s.text)
+	text, err := r.vars.expand(s.text)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > 1<<20 {
+		return fmt.Errorf("%q is no number of rounds", text)
+	}
 	for i := range n {
 		r.vars["i"] = strconv.Itoa(i + 1)
 		if err := r.do(s.block); err != nil {
