@@ -35,6 +35,8 @@ type run struct {
 	trace    []string        // the last frames both ways, for the report
 	finished bool            // the case has said how the process ends
 	ending   bool            // the input is closed or the program refused: late frames say nothing
+	private  []step          // the nowhere steps so far
+	over     bool            // the program has ended
 	step     step
 	lastSize int64 // N of the last frame sent
 }
@@ -153,6 +155,22 @@ func (r *run) settle() error {
 		return nil
 	}
 	r.step = step{line: 0, verb: "(end of the case)"}
+	if err := r.orderly(); err != nil {
+		return err
+	}
+	r.over = true
+	for _, s := range r.private {
+		r.step = s
+		if err := r.nowhere(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orderly holds the end that the case has not said anything about: nothing more
+// comes, and the program exits with 0 when its input ends.
+func (r *run) orderly() error {
 	if r.finished {
 		return nil
 	}

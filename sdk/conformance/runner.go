@@ -19,6 +19,7 @@ type Runner struct {
 	Parallel int           // cases at a time; 0: as many as there are processors
 	Patience time.Duration // how long an expected frame may take; 0: 5 s
 	Stop     bool          // stop at the first case that fails
+	Unprobed bool          // do not try first whether the program answers at all
 	Done     func(Result)  // called after each case, one at a time; may be nil
 }
 
@@ -65,8 +66,10 @@ func (r *Runner) Run(ctx context.Context, cases []*Case) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.probe(command, cases); err != nil {
-		return nil, err
+	if !r.Unprobed {
+		if err := r.probe(command, cases); err != nil {
+			return nil, err
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -345,6 +345,9 @@ func (r *run) put(s step) error {
 // nowhere holds that a text was seen in none of the places named, separated by
 // commas: frames, stderr, state (which is every file of it, and its name).
 func (r *run) nowhere(s step) error {
+	if !r.over {
+		r.private = append(r.private, s) // once more when everything has been written
+	}
 	places, rest, _ := strings.Cut(s.text, " ")
 	text, err := r.vars.expand(rest)
 	if err != nil {

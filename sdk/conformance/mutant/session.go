@@ -257,6 +257,9 @@ func (s *session) body(e *envelope, to any) *problem {
 	if s.p.has("takes-unknown-body-members") {
 		schema.p = &program{faults: []string{"takes-unknown-members"}}
 	}
+	if s.p.has("tells-foreign-names") {
+		schema.p = &program{faults: []string{"tells-foreign-names"}}
+	}
 	if p := schema.check(e.body); p != nil {
 		return p
 	}
