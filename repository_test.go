@@ -28,6 +28,7 @@ var layers = map[string][]string{
 	"verify/policy":   {"verify", "lockfile/tomlstrict", "schemas"},
 	"schemas":         {},
 	"sdk/plugin":      {"schemas/manifest"},
+	"sdk/conformance": {"schemas"},
 	"sdk/examples":    {"sdk/plugin"},
 	"sdk/scaffold":    {"schemas/manifest", "sdk/plugin"},
 }

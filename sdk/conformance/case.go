@@ -196,7 +196,7 @@ func (p *parser) header(c *Case, number int, line string) error {
 func (p *parser) check(c *Case, steps []step) error {
 	for i := range steps {
 		s := &steps[i]
-		v, ok := verbs[s.verb]
+		v, ok := verbs()[s.verb]
 		if !ok {
 			return p.fail(s.line, "%q is no step", s.verb)
 		}

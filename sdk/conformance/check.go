@@ -67,7 +67,7 @@ func (r *run) checkEnvelope(f *frame) error {
 	if f.body = e[f.kind]; f.body == nil {
 		return fmt.Errorf("a %s frame without the member %s", f.kind, f.kind)
 	}
-	if v := strings.Trim(string(e["protocolVersion"]), `"`); !versionForm.MatchString(v) || r.conn.acked && v != r.conn.version {
+	if v := strings.Trim(string(e["protocolVersion"]), `"`); !versionForm().MatchString(v) || r.conn.acked && v != r.conn.version {
 		return fmt.Errorf("protocolVersion %q where %q was agreed", v, r.conn.version)
 	}
 	n, err := strconv.ParseUint(string(e["sequence"]), 10, 64)
@@ -77,7 +77,7 @@ func (r *run) checkEnvelope(f *frame) error {
 	r.conn.got = n
 	id := strings.Trim(string(e["messageId"]), `"`)
 	switch {
-	case !uuidForm.MatchString(id):
+	case !uuidForm().MatchString(id):
 		return fmt.Errorf("messageId %q, which is no UUID", id)
 	case id[14] != '7':
 		return fmt.Errorf("messageId %q, which is no UUID of version 7", id)
@@ -88,7 +88,7 @@ func (r *run) checkEnvelope(f *frame) error {
 	if t := strings.Trim(string(e["timestampUtc"]), `"`); !isTime(t) {
 		return fmt.Errorf("timestampUtc %q", t)
 	}
-	if t := string(e["traceId"]); t != "null" && !traceForm.MatchString(strings.Trim(t, `"`)) {
+	if t := string(e["traceId"]); t != "null" && !traceForm().MatchString(strings.Trim(t, `"`)) {
 		return fmt.Errorf("traceId %s", t)
 	}
 	if x := e["extensions"]; x[0] != '{' || len(x) > 16<<10 {

@@ -48,14 +48,14 @@ func parseMatcher(text string) (matcher, error) {
 }
 
 var (
-	uuidForm   = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
-	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	traceForm  = regexp.MustCompile(`^[0-9a-f]{32}$`)
-	timeForm   = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$`)
+	uuidForm   = pattern(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
+	digestForm = pattern(`^sha256:[0-9a-f]{64}$`)
+	traceForm  = pattern(`^[0-9a-f]{32}$`)
+	timeForm   = pattern(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$`)
 )
 
 func isTime(s string) bool {
-	if !timeForm.MatchString(s) {
+	if !timeForm().MatchString(s) {
 		return false
 	}
 	_, err := time.Parse(time.RFC3339Nano, s)
@@ -101,11 +101,11 @@ func (m matcher) apply(v variables, path string, value json.RawMessage) error {
 	case "string":
 		ok = isString
 	case "uuid":
-		ok = uuidForm.MatchString(s)
+		ok = uuidForm().MatchString(s)
 	case "time":
 		ok = isTime(s)
 	case "digest":
-		ok = digestForm.MatchString(s)
+		ok = digestForm().MatchString(s)
 	case "object":
 		ok = value[0] == '{'
 	case "match":

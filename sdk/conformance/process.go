@@ -3,10 +3,8 @@ package conformance
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +22,7 @@ type process struct {
 	exited chan struct{} // closed when it has ended and its output was read
 	state  *os.ProcessState
 	stderr *tail
-	dial   net.Listener // waits for the program's connection; nil without a socket
+	dial   *os.File // waits for the program's connection; nil without a socket
 }
 
 // tail keeps the last bytes of standard error, and all of it for searching.
@@ -82,8 +80,8 @@ func start(command []string, dir, state string, c *Case, stderr *tail) (*process
 	}
 	if c.Unix {
 		path := filepath.Join(filepath.Dir(state), "s")
-		_ = os.Remove(path)
-		listener, err := net.Listen("unix", path)
+		_ = os.Remove(path) // of a process before
+		listener, err := listen(path)
 		if err != nil {
 			return nil, err
 		}
@@ -122,22 +120,14 @@ func start(command []string, dir, state string, c *Case, stderr *tail) (*process
 // connect waits for the program's connection.
 func (p *process) connect() error {
 	defer p.dial.Close()
-	if err := p.dial.(*net.UnixListener).SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		return err
-	}
-	conn, err := p.dial.Accept()
+	conn, err := accept(p.dial, 5*time.Second)
 	if err != nil {
-		return errors.New("the program did not connect to SWITCHYARD_PLUGIN_SOCKET within 5s")
+		return &failure{"the program to connect to SWITCHYARD_PLUGIN_SOCKET within 5s", err.Error()}
 	}
 	p.in.Close()
-	p.in, p.out = halfClose{conn.(*net.UnixConn)}, conn
+	p.in, p.out = halfClose{conn}, conn
 	return nil
 }
-
-// halfClose closes the writing half of a socket, as closing stdin does.
-type halfClose struct{ *net.UnixConn }
-
-func (c halfClose) Close() error { return c.CloseWrite() }
 
 // write sends bytes, in pieces where the case wants that. A program that has
 // gone is noticed by what it did not send, not here.

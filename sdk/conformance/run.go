@@ -141,7 +141,7 @@ func (r *run) read(p *process, frames chan<- received) {
 func (r *run) do(steps []step) error {
 	for _, s := range steps {
 		r.step = s
-		if err := verbs[s.verb].do(r, s); err != nil {
+		if err := verbs()[s.verb].do(r, s); err != nil {
 			return err
 		}
 	}

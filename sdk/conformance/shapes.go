@@ -3,7 +3,6 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,8 +68,8 @@ var shapeOf = sync.OnceValue(func() map[string][]field {
 })
 
 var (
-	versionForm = regexp.MustCompile(`^\d+\.\d+$`)
-	codeForm    = regexp.MustCompile(`^[a-z][a-z_]*(\.[a-z_]+)*$`)
+	versionForm = pattern(`^\d+\.\d+$`)
+	codeForm    = pattern(`^[a-z][a-z_]*(\.[a-z_]+)*$`)
 )
 
 // checkShape holds a body to its shape and says what is wrong with it.
@@ -138,15 +137,15 @@ func checkKind(kind string, value json.RawMessage) error {
 	case "text":
 		ok = isString && utf8.RuneCountInString(s) <= 4096
 	case "uuid":
-		ok = uuidForm.MatchString(s)
+		ok = uuidForm().MatchString(s)
 	case "digest":
-		ok = digestForm.MatchString(s)
+		ok = digestForm().MatchString(s)
 	case "time":
 		ok = isTime(s)
 	case "version":
-		ok = versionForm.MatchString(s)
+		ok = versionForm().MatchString(s)
 	case "code":
-		ok = codeForm.MatchString(s)
+		ok = codeForm().MatchString(s)
 	default:
 		ok = isString && slices.Contains(strings.Split(kind, "/"), s)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
@@ -24,11 +25,14 @@ type verb struct {
 	do       func(*run, step) error
 }
 
-// verbs is filled in by init because repeat runs other verbs.
-var verbs map[string]verb
+// verbs returns what the steps of a case can be, by name. It is made when it is
+// first asked for.
+var verbs func() map[string]verb
 
-func init() {
-	verbs = map[string]verb{
+func init() { verbs = sync.OnceValue(allVerbs) } // repeat runs other verbs
+
+func allVerbs() map[string]verb {
+	return map[string]verb{
 		// The session protocol.
 		"ready":        {Session, true, false, nil, (*run).ready},
 		"send":         {Session, true, false, checkKindKnown, func(r *run, s step) error { return r.send(s.text, s.edits, nil) }},
