@@ -99,7 +99,7 @@ func conformanceCommand(in *invocation) *cli.Command {
 			in.show(data, func(p *page) { p.conformance(data) })
 			switch {
 			case len(data.Failures) > 0:
-				return &findings{exit: exitPlugin, code: "conformance.failed", message: count(len(data.Failures), "case") + " of " + count(data.Cases, "case") + " failed",
+				return &findings{exit: exitPlugin, code: "conformance.failed", message: strconv.Itoa(len(data.Failures)) + " of " + count(data.Cases, "case") + " failed",
 					hint: in.next("conformance", "show", data.Failures[0].Case), data: data}
 			case len(data.Stale) > 0:
 				return &findings{exit: exitPlugin, code: "conformance.stale", message: "the list of expected failures is out of date: " + strings.Join(data.Stale, ", ") + " passed", data: data}

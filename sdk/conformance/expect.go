@@ -70,7 +70,7 @@ func (r *run) take(x expectation) (*frame, error) {
 		}
 		id = l.requestID
 	}
-	what := "a " + strings.Join(x.kinds, " or ")
+	what := article(strings.Join(x.kinds, " or "))
 	if x.label != connectionLabel && x.label != defaultLabel {
 		what += " of " + x.label
 	}
@@ -100,6 +100,13 @@ func (r *run) take(x expectation) (*frame, error) {
 			return nil, err
 		}
 	}
+}
+
+func article(kind string) string {
+	if strings.HasPrefix(kind, "e") || strings.HasPrefix(kind, "i") {
+		return "an " + kind
+	}
+	return "a " + kind
 }
 
 // howItEnded tells how the program ended, where it did.
@@ -148,7 +155,7 @@ func (r *run) matches(f *frame, edits []edit) error {
 		if err := m.apply(r.vars, e.path, value); err != nil {
 			var wrong *mismatch
 			if errors.As(err, &wrong) {
-				return &failure{"a " + f.kind + " with " + wrong.expected, wrong.received + " in " + r.describe(f)}
+				return &failure{article(f.kind) + " with " + wrong.expected, wrong.received + " in " + r.describe(f)}
 			}
 			return fmt.Errorf("line %d: %w", e.line, err)
 		}
