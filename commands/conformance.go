@@ -51,7 +51,7 @@ func conformanceCommand(in *invocation) *cli.Command {
 		Description: "Tests whether a program is a plugin as the protocols demand: starts it for each case of the built-in corpus, talks to it as a host would, and worse, and " +
 			"says for each case that fails what was expected, what came, and by which rule. The program offers the operations that docs/conformance.md lists.\n\n" +
 			"conformance list names the cases, conformance show CASE prints one. Exits with 9 if a case fails.",
-		UsageText: "switchyard conformance -- ./conformance-plugin\nswitchyard conformance --only streams --junit report.xml -- python3 -m my_plugin\n" +
+		UsageText: "switchyard conformance -- ./conformance-plugin\nswitchyard conformance --only streams --junit report.xml -- python3 plugin.py\n" +
 			"switchyard conformance list --only frames",
 		Flags: flags{
 			&cli.StringFlag{Name: "only", Destination: &only, Usage: "run the cases of `GROUP`, or the one case of that name"},

@@ -100,6 +100,8 @@ keeps-no-receipts               receipts/without-a-key
 keeps-secrets                   privacy/secret-not-in-the-receipt
 keeps-what-expired              receipts/store-expired
 kills-what-is-cancelled         cancel/cleanup-runs
+gives-no-grace                  goaway/closed-early-finishes
+loses-the-last-progress         operations/progress-newest-is-told-before-the-end
 late-frames-are-fatal           streams/out-late-flow-ignored
 logs-secrets                    privacy/secret-used
 logs-what-was-raised            privacy/payload-not-in-what-was-raised

@@ -80,6 +80,7 @@ func allVerbs() map[string]verb {
 		"since":   {"", false, false, needsText, (*run).since},
 		"file":    {"", false, false, needsText, (*run).file},
 		"put":     {"", false, false, needsText, (*run).put},
+		"seen":    {"", false, false, needsText, (*run).seen},
 		"nowhere": {"", false, false, needsText, (*run).nowhere},
 		"memory":  {"", false, false, needsNumber, (*run).memory},
 		"set":     {"", false, false, needsText, (*run).assign},
@@ -390,6 +391,18 @@ func (r *run) nowhere(s step) error {
 		if found != "" {
 			return &failure{fmt.Sprintf("%q nowhere", text), found}
 		}
+	}
+	return nil
+}
+
+// seen holds that a text was in a frame.
+func (r *run) seen(s step) error {
+	text, err := r.vars.expand(s.text)
+	if err != nil {
+		return err
+	}
+	if text = strings.Trim(text, `"`); !strings.Contains(r.all.String(), text) {
+		return &failure{fmt.Sprintf("a frame with %q", text), "none"}
 	}
 	return nil
 }

@@ -372,9 +372,7 @@ func (o *op) finish(result string, err error) {
 			o.streamEnd()
 		}
 	}
-	o.telling.Lock()
-	o.progress.done = true
-	o.telling.Unlock()
+	o.lastProgress()
 	receipt := o.settle(out)
 	s.mu.Lock()
 	delete(s.ops, o.b.RequestID)

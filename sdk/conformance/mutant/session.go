@@ -26,6 +26,7 @@ type session struct {
 	maxIn   int
 	maxOut  int
 	stage   stage
+	grace   time.Duration // of goAway
 	init    initBody
 	store   *store
 
@@ -230,8 +231,21 @@ func (s *session) onTerminate() {
 	}()
 }
 
+// idle waits until nothing runs, or the time is up.
+func (s *session) idle(within time.Duration) {
+	done := make(chan struct{})
+	go func() { s.working.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(within):
+	}
+}
+
 // close ends what runs, because nobody listens any more.
 func (s *session) close() error {
+	if s.stage == draining && !s.p.has("gives-no-grace") {
+		s.idle(s.grace)
+	}
 	s.mu.Lock()
 	for _, o := range s.ops {
 		o.cancel(errClosed)
@@ -240,12 +254,7 @@ func (s *session) close() error {
 	if s.p.has("ignores-the-end-of-input") {
 		select {}
 	}
-	done := make(chan struct{})
-	go func() { s.working.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(2 * time.Second):
-	}
+	s.idle(2 * time.Second)
 	if s.p.has("exits-with-1") {
 		return errors.New("done")
 	}
@@ -315,10 +324,11 @@ func (s *session) dispatch(e *envelope, size int) error {
 	case "receiptQuery":
 		return s.receiptQuery(e)
 	case "goAway":
-		var b struct{}
-		if p := s.body(e, &b); p != nil && p.code != "" {
+		var b struct{ GraceMs int64 }
+		if p := s.body(e, &b); p != nil {
 			return s.complain(e, p.code, p.Error())
 		}
+		s.grace = time.Duration(min(b.GraceMs, 2000)) * time.Millisecond
 		if s.stage == ready {
 			s.stage = draining
 		}

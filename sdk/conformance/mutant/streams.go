@@ -270,6 +270,17 @@ func (o *op) tell(message string, more string) {
 	o.send("progress", "", body)
 }
 
+// lastProgress sends what still waits and ends the progress.
+func (o *op) lastProgress() {
+	o.telling.Lock()
+	defer o.telling.Unlock()
+	if o.progress.waiting != "" && !o.s.p.has("loses-the-last-progress") {
+		o.send("progress", "", o.progress.waiting)
+		o.progress.waiting = ""
+	}
+	o.progress.done = true
+}
+
 // late sends the newest progress that had to wait.
 func (o *op) late() {
 	o.telling.Lock()
