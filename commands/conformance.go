@@ -45,7 +45,10 @@ type conformanceFailure struct {
 }
 
 func conformanceCommand(in *invocation) *cli.Command {
-	var junit, only, expectations string
+	var (
+		junit, only, expectations string
+		patience                  time.Duration
+	)
 	return &cli.Command{
 		ArgsUsage: "-- COMMAND [ARGUMENT…]",
 		Description: "Tests whether a program is a plugin as the protocols demand: starts it for each case of the built-in corpus, talks to it as a host would, and worse, and " +
@@ -56,6 +59,7 @@ func conformanceCommand(in *invocation) *cli.Command {
 		Flags: flags{
 			&cli.StringFlag{Name: "only", Destination: &only, Usage: "run the cases of `GROUP`, or the one case of that name"},
 			&cli.StringFlag{Name: "junit", Destination: &junit, Usage: "also write the results to `FILE` as JUnit XML"},
+			&cli.DurationFlag{Name: "patience", Destination: &patience, Value: 5 * time.Second, Usage: "how long an expected message may take, as `DURATION`; more on a busy machine"},
 			&cli.StringFlag{Name: "expected-failures", Destination: &expectations, Usage: "`FILE` lists cases that fail, a name a line; one that passes is an error"},
 		},
 		Action: func(c *cli.Context) error {
@@ -76,7 +80,10 @@ func conformanceCommand(in *invocation) *cli.Command {
 				return err
 			}
 			in.note("Running %s of the corpus", count(len(selected), "case"))
-			runner := &conformance.Runner{Command: command, Done: func(r conformance.Result) {
+			if patience <= 0 {
+				return in.usage("--patience: %v is no time", patience)
+			}
+			runner := &conformance.Runner{Command: command, Patience: patience, Done: func(r conformance.Result) {
 				if r.Failure == nil {
 					in.detail("%s passed in %v", r.Case.Name, r.Duration.Round(time.Millisecond))
 				} else {

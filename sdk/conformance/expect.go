@@ -74,6 +74,9 @@ func (r *run) take(x expectation) (*frame, error) {
 	if x.label != connectionLabel && x.label != defaultLabel {
 		what += " of " + x.label
 	}
+	if r.starting() {
+		x.timeout *= startFactor
+	}
 	timer := time.NewTimer(x.timeout)
 	defer timer.Stop()
 	for {
@@ -165,7 +168,11 @@ func (r *run) matches(f *frame, edits []edit) error {
 
 // await takes frames in until something is so.
 func (r *run) await(so func() bool, what string) error {
-	timer := time.NewTimer(r.patience)
+	patience := r.patience
+	if r.starting() {
+		patience *= startFactor
+	}
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for !so() {
 		switch err := r.more(timer.C); {

@@ -182,7 +182,7 @@ tells-another-identity          canonical/manifest-digest-told
 tells-foreign-names             privacy/secret-and-name-exchanged
 tells-no-progress               operations/progress
 tells-no-versions               handshake/other-major
-tells-progress-after-the-end    operations/progress-rate
+tells-progress-after-the-end    operations/progress-newest-is-told-before-the-end
 tells-progress-anyway           messages/feature-off-progress
 tells-receipts-anyway           messages/feature-off-receipts
 tells-what-was-raised           privacy/payload-not-in-what-was-raised

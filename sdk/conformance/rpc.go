@@ -135,6 +135,9 @@ func (r *run) reply(s step) error {
 		}
 		edits = slices.Delete(edits, i, i+1)
 	}
+	if r.starting() {
+		timeout *= startFactor
+	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for len(r.pending) == 0 {

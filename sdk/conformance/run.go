@@ -39,6 +39,7 @@ type run struct {
 	over     bool            // the program has ended
 	step     step
 	lastSize int64 // N of the last frame sent
+	began    int   // bytes of all when the process started
 }
 
 // received is what the reader of the output found: a frame or a line, or why
@@ -92,7 +93,7 @@ func (r *run) reset() {
 	r.pending = nil
 	r.labels, r.requests = map[string]*label{}, map[string]*label{}
 	r.counts = map[string]int{}
-	r.finished, r.ending = false, false
+	r.finished, r.ending, r.began = false, false, r.all.Len()
 }
 
 // ensure starts the program if it is not running.
@@ -196,9 +197,25 @@ func (r *run) exits(want string) error {
 	return r.ended(want)
 }
 
+// exitTime is what a program has to exit, by the protocols.
+const exitTime = 3 * time.Second
+
+// startFactor is how many times longer than other frames the first one may take:
+// starting an interpreter is no matter of the protocol.
+const startFactor = 4
+
+// starting reports whether the program has not written anything yet.
+func (r *run) starting() bool {
+	return r.conn.got == 0 && len(r.pending) == 0 && r.all.Len() == r.began
+}
+
 // ended waits for the program's end.
 func (r *run) ended(want string) error {
-	limit := min(r.patience, 3*time.Second) + 200*time.Millisecond
+	// 3 s of the 5 s that a frame may take; more where the user has more patience.
+	limit := min(r.patience, max(exitTime, r.patience*exitTime/defaultPatience)) + 200*time.Millisecond
+	if r.starting() {
+		limit *= startFactor
+	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	frames := r.frames

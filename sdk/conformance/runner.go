@@ -218,6 +218,7 @@ func (r *Runner) one(ctx context.Context, command []string, c *Case) Result {
 		result.Failure = &Failure{Fault: err.Error()}
 		return result
 	}
+	deadline := max(c.Deadline, c.Deadline*run.patience/defaultPatience)
 	done := make(chan error, 1)
 	go func() {
 		err := run.do(c.Steps)
@@ -228,8 +229,8 @@ func (r *Runner) one(ctx context.Context, command []string, c *Case) Result {
 	}()
 	select {
 	case err = <-done:
-	case <-time.After(c.Deadline):
-		err = run.interrupt(done, &failure{"the case to end within " + c.Deadline.String(), "no end"})
+	case <-time.After(deadline):
+		err = run.interrupt(done, &failure{"the case to end within " + deadline.String(), "no end"})
 	case <-ctx.Done():
 		err = run.interrupt(done, ctx.Err())
 	}

@@ -274,6 +274,9 @@ func (o *op) tell(message string, more string) {
 func (o *op) lastProgress() {
 	o.telling.Lock()
 	defer o.telling.Unlock()
+	if o.s.p.has("tells-progress-after-the-end") {
+		return
+	}
 	if o.progress.waiting != "" && !o.s.p.has("loses-the-last-progress") {
 		o.send("progress", "", o.progress.waiting)
 		o.progress.waiting = ""
@@ -285,7 +288,7 @@ func (o *op) lastProgress() {
 func (o *op) late() {
 	o.telling.Lock()
 	defer o.telling.Unlock()
-	if o.progress.done && !o.s.p.has("tells-progress-after-the-end") || o.progress.waiting == "" {
+	if o.progress.done || o.progress.waiting == "" {
 		return
 	}
 	o.send("progress", "", o.progress.waiting)
