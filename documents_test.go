@@ -164,6 +164,8 @@ func (cl commandLine) fault(words []string) string {
 	for i, w := range words {
 		w = strings.Trim(w, "[](),.:'\"")
 		switch isFlag := strings.HasPrefix(w, "-") && len(w) > 1; {
+		case w == "--" && name != "": // another program's command line
+			return ""
 		case isFlag && w != "--":
 			flag, _, _ := strings.Cut(w, "=")
 			flags, known := cl.flags[name]
@@ -181,6 +183,9 @@ func (cl commandLine) fault(words []string) string {
 				return ""
 			}
 			second := strings.Trim(words[i+1], "[](),.:'\"")
+			if strings.HasPrefix(second, "-") && cl.flags[w] != nil { // the family's name is a command too
+				continue
+			}
 			if !slices.Contains(cl.later[w], second) && second != "COMMAND" {
 				return fmt.Sprintf("%q is no command", w+" "+second)
 			}

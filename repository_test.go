@@ -31,6 +31,7 @@ var layers = map[string][]string{
 	"schemas":         {},
 	"sdk/plugin":      {"schemas/manifest", "schemas/sessionmanifest", "schemas/subset"},
 	"sdk/plugin/wire": {"sdk/plugin/internal/strict"},
+	"sdk/conformance": {"schemas"},
 	"sdk/examples":    {"sdk/plugin"},
 	"sdk/scaffold":    {"schemas/manifest", "sdk/plugin"},
 }

@@ -31,7 +31,8 @@ const (
 func (in *invocation) classify(err error) failure {
 	f := failure{exit: exitFailed, code: "failed", message: err.Error()}
 	for _, try := range []func(error, *failure) bool{
-		in.classifyOwn, in.classifyNetwork, in.classifyWorker, in.classifyLists, in.classifyPolicy, in.classifyPackage, in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
+		in.classifyOwn, in.classifyConformance, in.classifyNetwork, in.classifyWorker, in.classifyLists, in.classifyPolicy, in.classifyPackage,
+		in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
 	} {
 		if try(err, &f) {
 			break

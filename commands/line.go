@@ -61,6 +61,10 @@ func (in *invocation) parse(args []string) (*line, error) {
 	}
 	delete(p.known, "version") // it stands alone
 	if seconds := family(name); len(seconds) > 0 {
+		own := find(name) // a family's name can be a command too
+		if own != nil {
+			p.know(own.build(newInvocation(in.env)).Flags)
+		}
 		position := p.next
 		if err := p.untilWord(); err != nil {
 			return nil, err
@@ -68,6 +72,7 @@ func (in *invocation) parse(args []string) (*line, error) {
 		switch {
 		case p.word == "" && p.given["help"]:
 			return &line{help: true, topic: name}, nil
+		case p.word == "" && own != nil:
 		case p.word == "":
 			return nil, &usageError{
 				message: fmt.Sprintf("%s needs one of: %s", name, strings.Join(seconds, ", ")),
@@ -76,7 +81,7 @@ func (in *invocation) parse(args []string) (*line, error) {
 		case !slices.Contains(seconds, p.word):
 			return nil, p.unknownWord(name+" "+p.word, p.word, seconds, position)
 		}
-		name += " " + p.word
+		name = strings.TrimSuffix(name+" "+p.word, " ")
 	}
 	e := find(name)
 	if e == nil {

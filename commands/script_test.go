@@ -20,6 +20,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/switchyard-plugins/switchyard/sdk/conformance/mutant"
 )
 
 // scripts is where the command line's scripts are.
@@ -30,6 +32,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"switchyard": func() { os.Exit(Main(OSEnv())) },
 		"tamper":     tamper,
+
+		"reference-plugin": func() { os.Exit(mutant.Main(os.Args[1:]...)) },
 	})
 }
 
@@ -37,6 +41,7 @@ func TestMain(m *testing.M) {
 //
 //	switchyard ARGS…           must exit 0
 //	exits CODE PROGRAM ARGS…   must exit with CODE
+//	reference-plugin FAULTS…   the plugin that conformance is tried on, with faults switched on
 //	plugin DIR ID VERSION [MODE [ARGUMENT…]]
 //	                           writes a plugin package; plugin_test.go lists the modes
 //	session-plugin DIR CONTROL
