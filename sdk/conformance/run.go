@@ -78,7 +78,6 @@ type label struct {
 	payload                           string
 	trace                             string // JSON
 	items, bytes                      int64  // credit that the program has left
-	widest                            int64
 	overdrawn                         bool
 	gotItems, gotBytes                int64 // of its stream, so far
 	ended                             bool  // its streamEnd has come
