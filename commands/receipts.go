@@ -93,7 +93,7 @@ func receiptsShowCommand(in *invocation) *cli.Command {
 		ArgsUsage: "ID",
 		Description: "Shows one receipt, by its id or its operation's. --document prints it alone, with this host's signature, as it is to be given to others: they " +
 			"verify it with `switchyard receipts verify` and the file keys/receipts.pub of this data directory.",
-		UsageText: "switchyard receipts show 0197f9d2-6f31-7cb1-a612-5f5b7f7b8d19\nswitchyard receipts show 0197f9d2-6f31-7cb1-a612-5f5b7f7b8d19 --document >receipt.json",
+		UsageText: "switchyard receipts show 0197f9d2-6f31-7cb1-a612-5f5b7f7b8d19\nswitchyard receipts show --document 0197f9d2-6f31-7cb1-a612-5f5b7f7b8d19",
 		Flags:     flags{&cli.BoolFlag{Name: "document", Destination: &document, Usage: "print the signed receipt and nothing else"}},
 		Action: func(c *cli.Context) error {
 			h, id, err := in.homeAndArgument(c)

@@ -49,7 +49,7 @@ func runCommand(in *invocation) *cli.Command {
 			"switchyard run repo-facts inspect --project ~/src/app\n" +
 			"switchyard run repo-facts operate write-inventory --input @input.json\n" +
 			"echo '{}' | switchyard run repo-facts operate write-inventory --input -\n" +
-			"switchyard run org.example.words text.words/count --input '{\"text\":\"a b\"}' --deadline 30s\n" +
+			"switchyard run org.example.words text.words/count --input @text.json\n" +
 			"switchyard run org.example.words --batch requests.ndjson",
 		Flags: append(runFlags(&o), sessionFlags(&o)...),
 		Action: func(c *cli.Context) error {

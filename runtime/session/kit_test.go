@@ -54,8 +54,7 @@ func testOptions() Options {
 type duplex struct {
 	io.Reader
 	io.WriteCloser
-	in   *io.PipeReader
-	once sync.Once
+	in *io.PipeReader
 }
 
 func (d *duplex) CloseWrite() error { return d.WriteCloser.Close() }
