@@ -44,7 +44,7 @@ class Shape:
         if len(out) < len(self.members):
             for name in self._required:
                 if name not in out:
-                    raise _mismatch(path, f"lacks the member {name}")
+                    raise _mismatch(f"{path}/{name}", "is required")
         return out
 
 
@@ -81,11 +81,11 @@ def percent(value: Any, path: str) -> float:
 
 
 def text(least: int = 0, most: int = MAX_MESSAGE) -> Check:
-    """A string of so many bytes."""
+    """A string of so many characters."""
 
     def check(value: Any, path: str) -> str:
-        if type(value) is not str or not least <= len(value) <= most or not value.isascii() and len(value.encode()) > most:
-            raise _mismatch(path, f"must be a string of {least} to {most} bytes")
+        if type(value) is not str or not least <= len(value) <= most:
+            raise _mismatch(path, f"must be a string of {least} to {most} characters")
         return value
 
     return check
@@ -187,23 +187,24 @@ RETENTIONS = ("none", "ephemeral", "short", "audit")
 _count = integer()
 _name = matching(r"[a-z][a-z0-9._-]{1,63}", "a name as catalog.index")
 _token = _name
-_dns = matching(r"[a-z0-9]+(?:\.[a-z0-9-]+)+", "a reverse-DNS name")
-_digest = matching(r"sha256:[0-9a-fA-F]{64}", "a digest as sha256:HEX")
+_digest = matching(r"sha256:[0-9a-f]{64}", '"sha256:" and 64 lower-case hexadecimal digits')
 _class = one_of(*PAYLOAD_CLASSES)
 _key = text(1, MAX_IDEMPOTENCY_KEY)
-_identifier = text(1, 256)
+_identifier = text(1, 128)
 _short = text(1, 256)
 _frame_size = integer(MIN_MAX_FRAME, MAX_MAX_FRAME)
 _tokens = array(_token, 256, unique=True)
 _pointer = matching(r"(?:/(?:[^~/]|~[01])*)*", "a JSON Pointer")
-_code = matching(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*", "an error code")
+_code = one_of(*codes.CODES)
+
+RECEIPT_SCHEMA_VERSION = "urn:switchyard:receipt:1"
 
 RECEIPT = Shape(
     {
-        "receiptSchemaVersion": text(1, 64),
+        "receiptSchemaVersion": one_of(RECEIPT_SCHEMA_VERSION),
         "receiptId": uuid,
-        "pluginId": _dns,
-        "publisherId": _dns,
+        "pluginId": _short,
+        "publisherId": _short,
         "packageVersion": _short,
         "manifestDigest": _digest,
         "capabilityId": _name,
@@ -228,23 +229,23 @@ RECEIPT = Shape(
 DEPRECATION = Shape(
     {
         "element": _short,
-        "deprecatedSince": text(1, 64),
-        "sunsetAfter": text(1, 64),
-        "replacement": nullable(_short),
+        "deprecatedSince": _short,
+        "sunsetAfter": _short,
+        "replacement": _short,
         "behaviorAfterSunset": one_of("error"),
     },
     optional="replacement",
 )
 
 _grant = Shape(
-    {"permissionsGrantId": _identifier, "permissionId": _name, "scope": _name, "expiresAtUtc": nullable(timestamp)},
+    {"permissionsGrantId": _identifier, "permissionId": _name, "scope": _name, "expiresAtUtc": timestamp},
     optional="expiresAtUtc",
 )
 
 SHAPES: dict[str, Shape] = {
     "hello": Shape(
         {
-            "hostVersion": _short,
+            "hostVersion": _identifier,
             "protocol": Shape({"min": version, "max": version}),
             "requires": _tokens,
             "supports": _tokens,
@@ -260,7 +261,7 @@ SHAPES: dict[str, Shape] = {
             "codec": text(1, 64),
             "maxFrameBytes": _frame_size,
             "manifestDigest": _digest,
-            "plugin": Shape({"pluginId": _dns, "publisherId": _dns, "packageVersion": _short}),
+            "plugin": Shape({"pluginId": _short, "publisherId": _short, "packageVersion": _short}),
             "deprecations": array(DEPRECATION, 1024),
         }
     ),
@@ -270,7 +271,7 @@ SHAPES: dict[str, Shape] = {
             "grants": array(_grant, 256),
             "settings": free_object,
             "settingsDigest": _digest,
-            "limits": Shape({"requestTimeoutMs": integer(1), "heartbeatIntervalMs": _count, "maxInFlight": integer(1)}),
+            "limits": Shape({"requestTimeoutMs": integer(1), "heartbeatIntervalMs": integer(1), "maxInFlight": integer(1)}),
             "acceptedClasses": array(_class, len(PAYLOAD_CLASSES), unique=True),
         }
     ),
@@ -296,7 +297,7 @@ SHAPES: dict[str, Shape] = {
         {
             "valid": boolean,
             "normalized": free_object,
-            "problems": array(Shape({"path": _pointer, "message": text(1)}), 1024),
+            "problems": array(Shape({"path": text(), "message": text()}), 1024),
         },
         optional="normalized",
     ),
@@ -363,10 +364,10 @@ SHAPES: dict[str, Shape] = {
     "cancelled": Shape({"requestId": uuid, "operationId": uuid, "receipt": RECEIPT}, optional="receipt"),
     "healthCheck": Shape({"watch": boolean}),
     "health": Shape({"status": one_of(*HEALTH_STATUSES), "message": text(), "updatedAtUtc": timestamp}, optional="message"),
-    "heartbeat": Shape({"nonce": text(1, 256)}),
-    "heartbeatAck": Shape({"nonce": text(1, 256)}),
+    "heartbeat": Shape({"nonce": _identifier}),
+    "heartbeatAck": Shape({"nonce": _identifier}),
     "receiptQuery": Shape(
-        {"receiptId": uuid, "pluginId": _dns, "capabilityId": _name, "operationName": _name, "idempotencyKey": _key},
+        {"receiptId": uuid, "pluginId": _short, "capabilityId": _name, "operationName": _name, "idempotencyKey": _key},
         optional="receiptId pluginId capabilityId operationName idempotencyKey",
     ),
     "receipt": RECEIPT,
