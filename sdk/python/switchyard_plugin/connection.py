@@ -83,6 +83,8 @@ class Connection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._grace: Optional[asyncio.TimerHandle] = None
         self._leaving = False
+        self._initializing = False
+        self._mute = False
         self._done: asyncio.Future[int] = self.loop.create_future()
         self._handlers = {
             "hello": self._hello,
@@ -132,7 +134,9 @@ class Connection:
         return self._writer.encode(kind, body, cause, trace)
 
     def send_frame(self, frame: bytes) -> None:
-        """Sends what encode returned."""
+        """Sends what encode returned, unless the session is over."""
+        if self._mute:
+            return
         self._writer.commit()
         self.transport.write(len(frame).to_bytes(HEADER_SIZE, "big") + frame)
 
@@ -167,7 +171,7 @@ class Connection:
     def leave(self, reason: str, grace_ms: int = 2000) -> None:
         """Announces the end: nothing new is accepted, what runs is cancelled, then the process ends."""
         if self._leaving or self._state.state not in ("READY", "DRAINING"):
-            self._finish(1 if self._state.state != "CLOSED" else 0)
+            self._finish(0)
             return
         self._leaving = True
         body = {"lastAcceptedSequence": self._sequence, "reason": reason, "graceMs": grace_ms}
@@ -204,12 +208,10 @@ class Connection:
         except Fault as fault:
             self._break(fault)
             return
-        if self._state.state in ("READY", "DRAINING") and failure is None:
-            self._state.move("CLOSED")
-            self._finish(0)
-        else:
-            log("the host is gone")
-            self._finish(1)
+        if failure is not None:
+            log(f"the host is gone: {failure.strerror}")
+        self._state.move("CLOSED" if self._state.state in ("READY", "DRAINING") else "FAILED")
+        self._finish(0 if failure is None else 1)
 
     def _finish(self, status: int) -> None:
         if not self._done.done():
@@ -224,6 +226,7 @@ class Connection:
         body = error_body(fault.code, str(fault), blame=codes.blame(fault.code, "host"), severity="fatal")
         body.update(extra or {})
         self.send("error", strictjson.dumps(body), message_id)
+        self._mute = True
         self._state.move("FAILED")
         log(f"{fault.code}: {fault}")
         self._finish(1)
@@ -262,10 +265,11 @@ class Connection:
             return
         if envelope.version != self._version:
             raise Fault(codes.ENVELOPE_INVALID, "protocolVersion is not the one that was agreed on")
-        if state == "INITIALIZING" and kind not in ("init", "error", "goAway") or kind in ("hello", "init") and state != "INITIALIZING":
+        opening = ("init", "error", "goAway", "heartbeat")
+        if kind == "hello" or (kind not in opening if state == "INITIALIZING" else kind == "init"):
             raise Fault(codes.STATE_VIOLATION, f"{kind} does not belong here")
-        if kind == "hello":
-            raise Fault(codes.STATE_VIOLATION, "hello was sent before")
+        if kind == "init" and self._initializing:
+            raise Fault(codes.STATE_VIOLATION, "init was sent before")
         if feature and feature not in self._features:
             raise Fault(codes.STATE_VIOLATION, f"{kind} needs {feature}, which is not enabled")
 
@@ -348,7 +352,7 @@ class Connection:
         limits = body["limits"]
         self.limits = Limits(limits["requestTimeoutMs"], limits["heartbeatIntervalMs"], limits["maxInFlight"])
         self.accepted_classes = frozenset(body["acceptedClasses"])
-        # Settings may be checked with code that waits; meanwhile nothing else is a message that may come.
+        self._initializing = True
         self.start(self._initialize(envelope, body["settings"]))
 
     async def _initialize(self, envelope: Envelope, settings: dict[str, Any]) -> None:
@@ -466,10 +470,8 @@ class Connection:
 
     def _cancel(self, envelope: Envelope, body: dict[str, Any]) -> None:
         operation = self._known(body, "cancel")
-        if operation is None:
-            return
         self.send("cancelAck", f'{{"requestId":"{body["requestId"]}"}}', envelope.message_id, envelope.trace_id)
-        if operation._cancellation.state == "NONE":
+        if operation is not None and operation._cancellation.state == "NONE":
             operation._cancellation.move("REQUESTED")
             operation._cancellation.move("ACKNOWLEDGED")
             if operation._state.state in ("RUNNING", "STREAMING"):
@@ -486,6 +488,7 @@ class Connection:
             return
         if body["severity"] == "fatal" or codes.fatal(body["code"]):
             log(f"the host ended the session: {body['code']}")
+            self._mute = True
             self._state.move("FAILED")
             self._finish(1)
 

@@ -55,7 +55,8 @@ class Operation:
         self._ids = f'{{"requestId":"{context.request_id}","operationId":"{context.operation_id}",'
         self._state = OPERATION.start()
         self._cancellation = CANCELLATION.start()
-        self._effect = "none"
+        self._effect: Optional[str] = None
+        self._unexpected = False
         self._failure: Optional[PluginError] = None
         self._deadline_passed = False
         self._task: Optional[asyncio.Task[None]] = None
@@ -122,7 +123,8 @@ class Operation:
         """Declares what the operation has changed outside of the process, before it ends.
 
         One of none, committed, partial, rolled_back, unknown; the last one counts. An
-        operation that declares nothing and answers has changed nothing.
+        operation that declares nothing has changed nothing, or, where it ended with an
+        exception that is no PluginError, nobody knows.
         """
         if state not in EFFECT_STATES:
             raise ValueError(f"an effect is one of {', '.join(EFFECT_STATES)}")
@@ -191,7 +193,7 @@ class Operation:
             text, read = strictjson.check(value)
         except strictjson.StrictError as fault:
             raise self._fail(ResultError(codes.INTERNAL, f"the handler returned no JSON: {fault}")) from None
-        problems = self._connection.schema(self._spec.response_schema).validate(read)
+        problems = self._connection.schema(self._spec.response_schema).validate(read, len(text))
         if problems:
             raise self._fail(result_error(problems[0]))
         return text
@@ -289,7 +291,7 @@ class _Inbound(AsyncIterator[Any]):
             raise PluginError(codes.FLOW_CONTROL_VIOLATION, "items beyond the credit that was given")
         if body["index"] != self._count:
             raise PluginError(codes.INVALID_ARGUMENT, "an item out of its order")
-        problems = schema.validate(body["payload"])
+        problems = schema.validate(body["payload"], size)
         if problems:
             raise Fault(problems[0].code, problems[0].message, f"/payload{problems[0].path}")
         self._count += 1

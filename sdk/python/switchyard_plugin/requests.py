@@ -43,18 +43,17 @@ def admit(connection: "Connection", envelope: Envelope, body: dict[str, Any], *,
     try:
         spec = _declared(connection, body, draining)
         _permitted(connection, body)
-        _streams(body, spec)
-        payload = body["payload"]
-        if spec.streams_request:
-            if payload is not None:
-                raise Fault(codes.SCHEMA_MISMATCH, "must be null: the operation has a request stream", "/payload")
-        else:
-            problems = connection.schema(spec.request_schema).validate(payload)
-            if problems:
-                raise Fault(problems[0].code, problems[0].message, f"/payload{problems[0].path}")
         deadline = parse_timestamp(body["deadlineUtc"]) if body["deadlineUtc"] is not None else None
         if deadline is not None and deadline <= utc_now():
             raise PluginError(codes.DEADLINE_EXCEEDED, "the deadline has passed before the operation began")
+        _streams(connection, body, spec)
+        payload = body["payload"]
+        if not spec.streams_request:
+            problems = connection.schema(spec.request_schema).validate(payload, envelope.size)
+            if problems:
+                raise Fault(problems[0].code, problems[0].message, f"/payload{problems[0].path}")
+        elif payload is not None:
+            raise Fault(codes.SCHEMA_MISMATCH, "must be null: the operation has a request stream", "/payload")
     except (Fault, PluginError) as fault:
         _answer_error(connection, envelope, body, fault if isinstance(fault, PluginError) else host_error(fault))
         connection.ended.add(body["requestId"])
@@ -120,23 +119,21 @@ def _declared(connection: "Connection", body: dict[str, Any], draining: bool) ->
 
 
 def _permitted(connection: "Connection", body: dict[str, Any]) -> None:
-    kind = body["payloadClass"]
     now = utc_now()
-    if kind not in connection.accepted_classes or kind not in connection.plugin.package.manifest.accepted_classes:
-        raise _refuse(codes.PAYLOAD_CLASS_DENIED, f"payloads of the class {kind} are not accepted")
     live = [g for g in connection.grants if g.expires_at_utc is None or g.expires_at_utc > now]
-    if kind in PRIVATE and not any(g.scope == "bounded.private-data" for g in live):
-        raise _refuse(codes.PAYLOAD_CLASS_DENIED, f"payloads of the class {kind} need bounded.private-data, which is not granted")
     grant_id = body["permissionsGrantId"]
     if grant_id is not None and not any(g.permissions_grant_id == grant_id for g in live):
         if any(g.permissions_grant_id == grant_id for g in connection.grants):
             raise _refuse(codes.GRANT_EXPIRED, "the grant of the request has expired")
         raise _refuse(codes.PERMISSION_DENIED, "the grant of the request is none of the session's")
-    if "secrets" in body and not connection.enabled("secrets.inject.v1"):
-        raise _refuse(codes.INVALID_ARGUMENT, "secrets need secrets.inject.v1, which is not enabled")
+    kind = body["payloadClass"]
+    if kind not in connection.accepted_classes or kind not in connection.plugin.package.manifest.accepted_classes:
+        raise _refuse(codes.PAYLOAD_CLASS_DENIED, f"payloads of the class {kind} are not accepted")
+    if kind in PRIVATE and not any(g.scope == "bounded.private-data" for g in live):
+        raise _refuse(codes.PAYLOAD_CLASS_DENIED, f"payloads of the class {kind} need bounded.private-data, which is not granted")
 
 
-def _streams(body: dict[str, Any], spec: "OperationSpec") -> None:
+def _streams(connection: "Connection", body: dict[str, Any], spec: "OperationSpec") -> None:
     stream = body.get("stream", {})
     if (stream.get("request", False), stream.get("response", False)) != (spec.streams_request, spec.streams_response):
         raise _refuse(codes.INVALID_ARGUMENT, "stream is not what the manifest says of the operation")
@@ -145,6 +142,8 @@ def _streams(body: dict[str, Any], spec: "OperationSpec") -> None:
         raise _refuse(codes.INVALID_ARGUMENT, "stream must have initialCreditItems and initialCreditBytes if the response streams, and only then")
     if "stream" in body and not (spec.streams_request or spec.streams_response):
         raise _refuse(codes.INVALID_ARGUMENT, "stream must be absent where nothing streams")
+    if "secrets" in body and not connection.enabled("secrets.inject.v1"):
+        raise _refuse(codes.INVALID_ARGUMENT, "secrets need secrets.inject.v1, which is not enabled")
 
 
 def _answer_error(connection: "Connection", envelope: Envelope, body: dict[str, Any], error: PluginError) -> None:
@@ -282,10 +281,9 @@ class _Run:
         except asyncio.CancelledError:
             if operation._failure is not None:
                 return None, operation._failure, False
-            if operation._deadline_passed:
-                return None, PluginError(codes.DEADLINE_EXCEEDED, "the deadline has passed"), False
-            if operation._cancellation.state != "NONE" or self.connection._done.done():
+            if operation._cancelled:
                 return None, None, True
+            operation._unexpected = True
             return None, PluginError(codes.INTERNAL, "the handler was cancelled by itself"), False
         except PluginError as fault:
             error = operation._failure or fault
@@ -295,6 +293,7 @@ class _Run:
         except Exception as fault:
             if operation._failure is not None:
                 return None, operation._failure, False
+            operation._unexpected = True
             debug = operation.context.diagnostic_policy == "explicit-debug"
             name = f"{operation._spec.capability_id}/{operation._spec.name}"
             log_exception(f"the handler of {name}", fault, debug=debug, hidden=operation._secrets.values())
@@ -348,8 +347,8 @@ class _Run:
         context = operation.context
         if text is not None and not operation._spec.streams_response and len(text) > self.connection.max_frame:
             text, error = None, PluginError(codes.RESOURCE_EXHAUSTED, "the result does not fit into a frame")
-        if operation._deadline_passed and cancelled:
-            cancelled, error = False, PluginError(codes.DEADLINE_EXCEEDED, "the deadline has passed")
+        if operation._deadline_passed:
+            text, cancelled, error = None, False, PluginError(codes.DEADLINE_EXCEEDED, "the deadline has passed")
         if cancelled and operation._state.state in ("RUNNING", "STREAMING"):
             operation._state.move("CANCELLING")
         operation._state.move("CANCELLED" if cancelled else "FAILED" if error is not None else "COMPLETED")
@@ -399,11 +398,11 @@ class _Run:
         return {
             **self.draft,
             "executionState": "cancelled" if cancelled else "failed" if error is not None else "completed",
-            "effectState": operation._effect,
+            "effectState": operation._effect or ("unknown" if operation._unexpected else "none"),
             "issuedAtUtc": format_timestamp(utc_now()),
             "resultDigest": digest,
             "itemCount": operation._sent_items if streams else inbound._count if inbound is not None else 0,
-            "byteCount": operation._sent_bytes if streams else inbound._bytes if inbound is not None else len((text or "").encode()),
+            "byteCount": operation._sent_bytes if streams else inbound._bytes if inbound is not None else 0,
             "errorCode": error.code if error is not None else None,
         }
 
