@@ -85,7 +85,45 @@ _PLACES = {
     "SchemaError": "schema",
 }
 
-__all__ = [*_PLACES, "__version__"]
+__all__ = [
+    "Action",
+    "CallError",
+    "CallPlugin",
+    "Capability",
+    "Fact",
+    "Grant",
+    "HandlerError",
+    "HealthReport",
+    "HealthResult",
+    "InspectRequest",
+    "InspectResult",
+    "Limits",
+    "ManifestError",
+    "OperateRequest",
+    "OperateResult",
+    "Operation",
+    "OperationContext",
+    "OperationReceipt",
+    "OperationSpec",
+    "Package",
+    "PackageError",
+    "PluginError",
+    "Problem",
+    "ProgressUpdate",
+    "Project",
+    "ReceiptStore",
+    "Schema",
+    "SchemaError",
+    "SessionManifest",
+    "SessionPlugin",
+    "SettingsError",
+    "SettingsProblem",
+    "bad_input",
+    "not_granted",
+    "run",
+    "unknown_action",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

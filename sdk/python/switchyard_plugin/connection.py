@@ -20,7 +20,7 @@ from .wire import DEFAULT_MAX_FRAME, codes, features, jcs, shapes, strictjson
 from .wire.envelope import MESSAGE_TYPES, Envelope, EnvelopeFault, Writer, scan
 from .wire.fault import Fault
 from .wire.frames import HEADER_SIZE, FrameReader
-from .wire.ids import format_timestamp, parse_timestamp
+from .wire.ids import format_timestamp, parse_timestamp, utc_now
 from .wire.states import CONNECTION
 
 if TYPE_CHECKING:
@@ -196,6 +196,9 @@ class Connection:
                 self._take(frame)
         except Fault as fault:
             self._break(fault)
+        except Exception as fault:
+            log_exception("the SDK", fault, debug=False)
+            self._break(Fault(codes.INTERNAL, "the plugin's side of the session failed"))
 
     def _stop_reading(self) -> None:
         self.transport.stop_reading()
@@ -356,9 +359,10 @@ class Connection:
         self.start(self._initialize(envelope, body["settings"]))
 
     async def _initialize(self, envelope: Envelope, settings: dict[str, Any]) -> None:
+        report = HealthReport("healthy", utc_now())
         try:
             normalized, problems = await self._validate(settings)
-            if not problems and normalized is not None:
+            if normalized is not None:
                 self.settings = normalized
                 report = await self.plugin._initialize(self)
         except Exception as fault:

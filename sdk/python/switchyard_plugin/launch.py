@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from .report import log
 
 
-class Runnable(Protocol):
-    """A plugin of one protocol."""
-
-    def run(self) -> int:
+def run(self) -> int:
         """Serves the host and returns the exit status."""
+        ...
 
 
 def run(*plugins: Any) -> NoReturn:
@@ -37,7 +35,7 @@ def _run(plugins: tuple[Any, ...]) -> int:
         for plugin in plugins:
             if len(plugins) > 1 and _protocol(plugin) != wanted:
                 continue
-            made = plugin() if callable(plugin) else plugin
+            made: Any = plugin() if callable(plugin) else plugin
             if wanted and made.PROTOCOL != wanted:
                 break
             return int(made.run())

@@ -258,11 +258,17 @@ class _Run:
         try:
             text, error, cancelled = await self._call()
             self._finish(text, error, cancelled)
+        except Exception as fault:
+            log_exception("the SDK", fault, debug=False)
+            if not operation._finished:
+                operation._state.move("FAILED")
+            if operation._state.state != "TERMINAL":
+                self._send_error(PluginError(codes.INTERNAL, "the plugin's side of the request failed"), None)
         finally:
             operation._stop_timers()
             if self.claimed is not None:
                 self.claimed.release()
-            if not operation._finished:
+            if operation._state.state != "TERMINAL":
                 self.connection.request_ended(operation)
 
     async def _call(self) -> tuple[Optional[str], Optional[PluginError], bool]:

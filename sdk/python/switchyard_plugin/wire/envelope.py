@@ -88,13 +88,11 @@ def scan(frame: bytes) -> Envelope:
     if len(members) != len(BASE_MEMBERS) + 1 or kind not in members:
         raise _wrong_members(members, kind, message_id)
     try:
-        version = parse_version(members["protocolVersion"])
-        sequence, timestamp = members["sequence"], members["timestampUtc"]
+        spelt, sequence, timestamp = members["protocolVersion"], members["sequence"], members["timestampUtc"]
         trace, cause, extensions = members["traceId"], members["causationId"], members["extensions"]
     except KeyError:
         raise _wrong_members(members, kind, message_id) from None
-    except TypeError:
-        version = None
+    version = parse_version(spelt) if isinstance(spelt, str) else None
     if version is None:
         raise _invalid('protocolVersion must be a version as "1.0"', message_id)
     if type(sequence) is not int or sequence < 1:
