@@ -233,9 +233,6 @@ def create_plugin() -> SessionPlugin:
     return plugin
 
 
-create_plugin.protocol = "session/1"  # type: ignore[attr-defined]
-
-
 def create_call_plugin() -> Any:
     from switchyard_plugin import (
         Action, CallError, CallPlugin, Fact, InspectRequest, InspectResult, OperateRequest, OperateResult, bad_input, unknown_action,
@@ -295,7 +292,5 @@ def create_call_plugin() -> Any:
     return plugin
 
 
-create_call_plugin.protocol = "switchyard.plugin/v1"  # type: ignore[attr-defined]
-
 if __name__ == "__main__":
-    run(create_plugin, create_call_plugin)
+    run(session=create_plugin, call=create_call_plugin)

@@ -14,40 +14,28 @@ from typing import Any, NoReturn
 from .report import log
 
 
-def run(self) -> int:
-        """Serves the host and returns the exit status."""
-        ...
-
-
-def run(*plugins: Any) -> NoReturn:
+def run(plugin: Any = None, *, session: Any = None, call: Any = None) -> NoReturn:
     """Serves the host with the plugin whose protocol SWITCHYARD_PLUGIN_PROTOCOL names, and ends the process.
 
-    A plugin is a SessionPlugin or a CallPlugin, or a function that makes one, so that
-    only the one that is needed is made. Functions are told apart by the attribute
-    protocol, or by there being one plugin only.
+    Each is a plugin or a function that makes one, so that only the one that is needed
+    is made. A program of one protocol gives plugin; one of both gives session, a
+    SessionPlugin, and call, a CallPlugin.
     """
-    end(_run(plugins))
+    end(_run(plugin, {"session/1": session, "switchyard.plugin/v1": call}))
 
 
-def _run(plugins: tuple[Any, ...]) -> int:
+def _run(plugin: Any, by_protocol: dict[str, Any]) -> int:
     wanted = os.environ.get("SWITCHYARD_PLUGIN_PROTOCOL", "")
+    chosen = by_protocol.get(wanted) or plugin
     try:
-        for plugin in plugins:
-            if len(plugins) > 1 and _protocol(plugin) != wanted:
-                continue
-            made: Any = plugin() if callable(plugin) else plugin
-            if wanted and made.PROTOCOL != wanted:
-                break
+        made: Any = chosen() if callable(chosen) else chosen
+        if made is not None and wanted in ("", made.PROTOCOL):
             return int(made.run())
     except ValueError as fault:
         log(str(fault))
         return 1
     log(f"this plugin does not speak the protocol that SWITCHYARD_PLUGIN_PROTOCOL names: {wanted[:64]!r}")
     return 1
-
-
-def _protocol(plugin: Any) -> Any:
-    return getattr(plugin, "PROTOCOL", None) or getattr(plugin, "protocol", None)
 
 
 def end(status: int) -> NoReturn:

@@ -74,7 +74,7 @@ def parse(pattern: str) -> Pattern:
     positions = expression.size()
     if positions > MAX_POSITIONS:
         raise PatternError(0, f"with its repeats written out it has more than {MAX_POSITIONS} characters")
-    if _loops(expression):
+    if positions > 64 or _loops(expression):
         from .ambiguity import check
 
         check(expression)
@@ -82,7 +82,7 @@ def parse(pattern: str) -> Pattern:
 
 
 def _loops(expression: Expression) -> bool:
-    """Whether the pattern needs a closer look: one with at most one way at each place needs none."""
+    """Whether there is more than one way at some place. A short pattern without needs no closer look."""
     return expression.op in "|*" or any(_loops(p) for p in expression.parts)
 
 
@@ -105,8 +105,6 @@ def normalize(spans: list[Span], negated: bool) -> tuple[Span, ...]:
     rest.append((after, 0x10FFFF))
     return tuple(rest)
 
-
-_alternative = re.compile(r"[0-9]|[1-9][0-9]+")
 
 
 class _Parser:

@@ -78,6 +78,12 @@ def _cut(name: str) -> str:
     return name if len(name) <= 64 else name[:64] + "…"
 
 
+def _shown(name: str) -> str:
+    """A member's name in a message: quoted, cut, with what cannot be seen as escapes."""
+    quoted = strictjson.dumps(_cut(name))
+    return quoted if quoted.isprintable() else "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in quoted)
+
+
 class _Node:
     """One compiled subschema. A new one takes everything."""
 
@@ -769,7 +775,7 @@ class _Run:
                 inner = node.additional
                 if inner is not None and inner.never:
                     # In what is redacted the name is not told: names can be data.
-                    told = "has an unknown member" if self._redacted >= 0 else f"unknown member {strictjson.dumps(_cut(name))}"
+                    told = "has an unknown member" if self._redacted >= 0 else f"unknown member {_shown(name)}"
                     good = self.fail(told, codes.SCHEMA_UNKNOWN_MEMBER)
                     inner = None
             if inner is not None and not self.judge(inner, item):
@@ -779,12 +785,12 @@ class _Run:
         path.pop()
         for name in node.required:
             if name not in value:
-                good = self.fail(f"the member {strictjson.dumps(_cut(name))} is required")
+                good = self.fail(f"the member {_shown(name)} is required")
         for name, others in node.dependent.items():
             if name in value:
                 for other in others:
                     if other not in value:
-                        good = self.fail(f"the member {strictjson.dumps(_cut(other))} is required beside {strictjson.dumps(_cut(name))}")
+                        good = self.fail(f"the member {_shown(other)} is required beside {_shown(name)}")
         if len(value) < node.least_members:
             good = self.fail(f"must have at least {node.least_members} members")
         if 0 <= node.most_members < len(value):

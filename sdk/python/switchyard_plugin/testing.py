@@ -264,7 +264,7 @@ class Host:
         call = self._calls.get(body["requestId"]) if envelope.type != "receipt" and body.get("requestId") else None
         if call is None:
             return
-        if call._outcome is not None:
+        if call._outcome is not None and envelope.type != "cancelAck":
             raise ProtocolViolation(f"{envelope.type} after the end of its request")
         if envelope.type == "progress":
             call.progress.append(body)

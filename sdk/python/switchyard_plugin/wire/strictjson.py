@@ -65,7 +65,7 @@ def loads(data: bytes | bytearray | memoryview, *, finite: bool = False) -> Any:
         value = (_finite if finite else _decoder).decode(text)
     except json.JSONDecodeError as fault:
         raise StrictError(SYNTAX, f"{_plain(fault.msg)} (character {fault.pos})") from None
-    if len(text) > MAX_STRING or text.count(":") > MAX_MEMBERS:
+    if len(data) > MAX_STRING or text.count(":") > MAX_MEMBERS:
         _check_sizes(value)
     return value
 
