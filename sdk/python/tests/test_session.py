@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import io
 import json
+import time
 import unittest
 from datetime import datetime, timedelta, timezone
 from typing import Any, Awaitable, Callable
-from unittest import mock
 
 from switchyard_plugin import Grant, HandlerError, Limits, Operation, PluginError, ProgressUpdate, SessionPlugin
 from switchyard_plugin.testing import Host, ProtocolViolation
@@ -111,8 +111,16 @@ class OpeningTest(SessionCase):
 
     def test_settings_digest(self) -> None:
         async def test(host: Host) -> None:
-            with mock.patch("switchyard_plugin.testing.jcs.digest", lambda value: "sha256:" + "0" * 64):
-                await host.open()
+            await host.hello("1.0", "1.2", (), (), 1 << 20)
+            body = {
+                "instanceId": "i",
+                "grants": [],
+                "settings": {},
+                "settingsDigest": "sha256:" + "0" * 64,
+                "limits": {"requestTimeoutMs": 1, "heartbeatIntervalMs": 1, "maxInFlight": 1},
+                "acceptedClasses": [],
+            }
+            await host.ask("init", body, "initAck")
 
         self.assertEqual(self.fatal(test)["code"], "invalid_argument")
 
@@ -534,10 +542,6 @@ class ProgressTest(SessionCase):
                 op.progress(ProgressUpdate(f"step {n}", n / 10, n, 1000))
                 await asyncio.sleep(0.0002)
             await asyncio.sleep(0.12)
-
-        began = asyncio.new_event_loop()
-        began.close()
-        import time
 
         start = time.monotonic()
         outcome = self.do(script)
