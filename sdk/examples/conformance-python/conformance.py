@@ -285,7 +285,7 @@ def create_call_plugin() -> Any:
             try:
                 await wait_to_be_cancelled()
             except asyncio.CancelledError:
-                append_line(in_root("cleanup.log"), "cleanup")
+                append_line(in_root("cleanup.log"), member("cleanup"))
             return OperateResult("failed", "cancelled")
         raise unknown_action(action)
 
