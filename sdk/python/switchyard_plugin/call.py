@@ -32,6 +32,7 @@ MAX_ERROR_BYTES = 1024
 SCOPE_METADATA_READ = "project.metadata.read"
 SCOPE_FILES_READ = "project.files.read"
 SCOPE_OPERATE = "project.operate"
+SCOPES = (SCOPE_METADATA_READ, SCOPE_FILES_READ, SCOPE_OPERATE)
 CAPABILITY_INSPECT = "project.inspect"
 CAPABILITY_OPERATE = "project.operate"
 
@@ -159,7 +160,7 @@ class InspectResult:
 
 @dataclass(frozen=True)
 class OperateResult:
-    """The answer to project.operate: status is succeeded, partially_succeeded or failed; output is any JSON value."""
+    """The answer to project.operate: status is succeeded, partially_succeeded or failed; output is any JSON value, {} where there is nothing to say."""
 
     status: str
     summary: str
@@ -376,7 +377,7 @@ class _Server:
     def _initialize(self, params: Any, has_params: bool) -> str:
         if self.initialized:
             raise CallError("initialize was called already", STATE)
-        found = _members(params, has_params, {"protocolVersion": _string, "hostVersion": _string, "grantedScopes": _strings})
+        found = _members(params, has_params, {"protocolVersion": _string, "hostVersion": _string, "grantedScopes": _scopes})
         if found["protocolVersion"] != PROTOCOL:
             raise CallError(f"this plugin speaks {PROTOCOL}, not {strictjson.quote(found['protocolVersion'])}", PROTOCOL_MISMATCH)
         scopes: list[str] = found["grantedScopes"]
@@ -515,6 +516,13 @@ def _strings(value: Any, at: str) -> list[str]:
     return [_string(item, f"{at}[{i}]") for i, item in enumerate(value)]
 
 
+def _scopes(value: Any, at: str) -> list[str]:
+    for i, scope in enumerate(_strings(value, at)):
+        if scope not in SCOPES:
+            raise _Wrong(f"{at}[{i}] is no scope of this protocol")
+    return list(value)
+
+
 def _root(value: Any, at: str) -> str:
     if not os.path.isabs(_text(value, at)):
         raise _Wrong(f"{at} must be an absolute path")
@@ -561,7 +569,7 @@ def _check_manifest(found: dict[str, Any]) -> None:
         raise _Wrong("id must match ^[a-z][a-z0-9.-]{0,63}$")
     for name, least, most, known in (
         ("capabilities", 1, 16, (CAPABILITY_INSPECT, CAPABILITY_OPERATE)),
-        ("requestedScopes", 0, 16, (SCOPE_METADATA_READ, SCOPE_FILES_READ, SCOPE_OPERATE)),
+        ("requestedScopes", 0, 16, SCOPES),
     ):
         values = found[name]
         if not least <= len(values) <= most or len(set(values)) != len(values) or any(v not in known for v in values):
@@ -642,5 +650,5 @@ def _operation(result: OperateResult) -> dict[str, Any]:
     return {
         "status": result.status,
         "summary": _filled(result.summary, "summary"),
-        "output": {} if result.output is None else result.output,
+        "output": result.output,
     }

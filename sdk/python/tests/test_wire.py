@@ -227,7 +227,7 @@ class NegotiationTest(unittest.TestCase):
 
     def test_versions(self) -> None:
         for lowest, highest, version in (
-            ((1, 0), (1, 0), (1, 0)), ((1, 0), (1, 1), (1, 1)), ((1, 0), (1, 2), (1, 2)), ((1, 0), (1, 9), (1, 2)), ((1, 2), (1, 3), (1, 2)),
+            ((1, 0), (1, 0), (1, 0)), ((1, 0), (1, 1), (1, 1)), ((1, 0), (1, 2), (1, 2)), ((1, 0), (1, 9), (1, 2)), ((1, 2), (1, 3), (1, 2)), ((1, 0), (2, 3), (1, 2)), ((0, 9), (1, 1), (1, 1)),
         ):  # fmt: skip
             self.assertEqual(features.negotiate(self.host(lowest, highest), self.offer()).version, version)
         for host, offer, recommended in (

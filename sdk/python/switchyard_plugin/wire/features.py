@@ -105,10 +105,11 @@ def plugin_offer(
 
 def negotiate(host: Offer, plugin: Offer) -> Agreement:
     """Chooses the highest version that both speak and the features that both name. Raises Disagreement."""
+    # A range may span major versions: within it, all of those below the last are spoken.
     version = min(host.max_version, plugin.max_version)
-    if host.max_version[0] != plugin.max_version[0] or version < host.min_version or version < plugin.min_version:
-        # Where the host is too new or of another major version, the plugin's last is the nearest; else its first.
-        nearest = plugin.max_version if host.min_version > plugin.max_version or host.max_version[0] != plugin.max_version[0] else plugin.min_version
+    if version < host.min_version or version < plugin.min_version:
+        # Where the host is too new, the plugin's last is the nearest; else its first.
+        nearest = plugin.max_version if host.min_version > plugin.max_version else plugin.min_version
         raise Disagreement(
             codes.UNSUPPORTED_PROTOCOL,
             f"this plugin speaks {format_version(plugin.min_version)} to {format_version(plugin.max_version)},"
