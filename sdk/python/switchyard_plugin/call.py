@@ -377,7 +377,7 @@ class _Server:
     def _initialize(self, params: Any, has_params: bool) -> str:
         if self.initialized:
             raise CallError("initialize was called already", STATE)
-        found = _members(params, has_params, {"protocolVersion": _string, "hostVersion": _string, "grantedScopes": _scopes})
+        found = _members(params, has_params, {"protocolVersion": _string, "hostVersion": _string, "grantedScopes": _strings})
         if found["protocolVersion"] != PROTOCOL:
             raise CallError(f"this plugin speaks {PROTOCOL}, not {strictjson.quote(found['protocolVersion'])}", PROTOCOL_MISMATCH)
         scopes: list[str] = found["grantedScopes"]
@@ -514,13 +514,6 @@ def _strings(value: Any, at: str) -> list[str]:
     if type(value) is not list:
         raise _Wrong(f"{at} must be an array")
     return [_string(item, f"{at}[{i}]") for i, item in enumerate(value)]
-
-
-def _scopes(value: Any, at: str) -> list[str]:
-    for i, scope in enumerate(_strings(value, at)):
-        if scope not in SCOPES:
-            raise _Wrong(f"{at}[{i}] is no scope of this protocol")
-    return list(value)
 
 
 def _root(value: Any, at: str) -> str:
