@@ -37,19 +37,23 @@ class _Recent:
     """The newest identifiers of an endless sequence, in bounded memory."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, None] = OrderedDict()
+        self._known: OrderedDict[str, Optional[str]] = OrderedDict()
 
-    def add(self, name: str) -> bool:
-        """Reports whether name was not known."""
+    def add(self, name: str, note: Optional[str] = None) -> bool:
+        """Remembers a name with a note, and reports whether it was not known."""
         if name in self._known:
             return False
-        self._known[name] = None
+        self._known[name] = note
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         return True
 
     def __contains__(self, name: str) -> bool:
         return name in self._known
+
+    def note(self, name: str) -> Optional[str]:
+        """The note to a name; None where there is none."""
+        return self._known.get(name)
 
 
 class Connection:
@@ -159,7 +163,7 @@ class Connection:
         """Says that a request is terminal."""
         request_id = operation.context.request_id
         self.active.pop(request_id, None)
-        self.ended.add(request_id)
+        self.ended.add(request_id, operation.context.trace_id)
         if self._leaving and not self.active:
             self._finish(0)
 
@@ -238,8 +242,8 @@ class Connection:
         """Handles one frame. Raises a Fault that ends the connection."""
         envelope = scan(frame)
         try:
-            if envelope.sequence <= self._sequence:
-                raise Fault(codes.SEQUENCE_VIOLATION, "the sequence does not rise")
+            if envelope.sequence <= self._sequence or self._sequence == 0 and envelope.sequence != 1:
+                raise Fault(codes.SEQUENCE_VIOLATION, "the sequence does not begin with 1 and rise")
             if not self._messages.add(envelope.message_id):
                 raise Fault(codes.ENVELOPE_INVALID, "the messageId was used before")
             self._admit(envelope)
@@ -293,7 +297,7 @@ class Connection:
             raise Fault(codes.STATE_VIOLATION, "the request was never made")
         body = error_body(fault.code, str(fault), blame="host", request_id=request_id, operation_id=operation_id)
         if request_id is not None:
-            self.ended.add(request_id)
+            self.ended.add(request_id, envelope.trace_id)
         self.send("error", strictjson.dumps(body), envelope.message_id, envelope.trace_id)
 
     # Opening.
@@ -301,8 +305,6 @@ class Connection:
     def _hello(self, envelope: Envelope, body: dict[str, Any]) -> None:
         lowest, highest = features.parse_version(body["protocol"]["min"]), features.parse_version(body["protocol"]["max"])
         assert lowest is not None and highest is not None
-        if lowest > highest:
-            raise Fault(codes.SCHEMA_MISMATCH, "min is above max", "/protocol")
         self._state.move("NEGOTIATING")
         host = features.Offer(lowest, highest, body["requires"], body["supports"], body["codecs"], body["maxFrameBytes"])
         agreed = features.negotiate(host, self._offer)
@@ -435,7 +437,8 @@ class Connection:
         if operation is None:
             if request_id not in self.ended:
                 raise Fault(codes.STATE_VIOLATION, "the request was never made")
-            log(f"a late {kind} was ignored")
+            if kind != "flow":  # credit that was on its way is in order
+                log(f"a late {kind} was ignored")
         return operation
 
     def _stream_item(self, envelope: Envelope, body: dict[str, Any]) -> None:
@@ -474,7 +477,8 @@ class Connection:
 
     def _cancel(self, envelope: Envelope, body: dict[str, Any]) -> None:
         operation = self._known(body, "cancel")
-        self.send("cancelAck", f'{{"requestId":"{body["requestId"]}"}}', envelope.message_id, envelope.trace_id)
+        trace = operation.context.trace_id if operation is not None else self.ended.note(body["requestId"])
+        self.send("cancelAck", f'{{"requestId":"{body["requestId"]}"}}', envelope.message_id, trace)
         if operation is not None and operation._cancellation.state == "NONE":
             operation._cancellation.move("REQUESTED")
             operation._cancellation.move("ACKNOWLEDGED")
@@ -513,7 +517,7 @@ class Connection:
         self.send("heartbeatAck", strictjson.dumps({"nonce": body["nonce"]}), envelope.message_id, envelope.trace_id)
 
     def _heartbeat_ack(self, envelope: Envelope, body: dict[str, Any]) -> None:
-        raise Fault(codes.STATE_VIOLATION, "heartbeatAck without a heartbeat")
+        log("a heartbeatAck that nobody asked for was ignored")
 
     def _receipt_query(self, envelope: Envelope, body: dict[str, Any]) -> None:
         try:

@@ -6,6 +6,7 @@ relies on: the members, their forms, and that names and versions agree.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -83,6 +84,19 @@ def _uri(value: Any, path: str) -> str:
     return value
 
 
+def _file(value: Any, path: str) -> str:
+    """A path that names a file of the package."""
+    parts = value.split("/") if type(value) is str else []
+    depth = 0
+    for part in parts:
+        depth += {"..": -1, ".": 0, "": 0}.get(part, 1)
+        if depth < 0:
+            break
+    if not 1 <= len("".join(parts)) <= 240 or parts[0] == "" or parts[-1] in ("", ".", "..") or depth < 1 or re.search(r"[\\:\x00-\x1f\x7f-\x9f]", value):
+        raise Fault(codes.SCHEMA_MISMATCH, 'must name a file inside the package, relative to it, with "/"', path)
+    return str(value)
+
+
 def _list(check: shapes.Check, least: int = 0, most: int = 1024, unique: bool = False) -> shapes.Check:
     walk = shapes.array(check, most, unique)
 
@@ -135,7 +149,7 @@ _MANIFEST = shapes.Shape(
         "protocol": shapes.Shape({"minVersion": shapes.version, "maxVersion": shapes.version, "features": _list(_name, unique=True)}),
         "entryPoints": shapes.Shape(
             {
-                "executable": shapes.Shape({"path": shapes.text(1, 240), "arguments": _list(shapes.text(0, 4096), most=32)}),
+                "executable": shapes.Shape({"path": _file, "arguments": _list(shapes.text(0, 4096), most=32)}),
                 "python": shapes.Shape(
                     {
                         "module": shapes.matching(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*", "a module's name"),
@@ -143,7 +157,7 @@ _MANIFEST = shapes.Shape(
                         "pythonVersion": shapes.version,
                     }
                 ),
-                "dotnet": shapes.Shape({"assembly": shapes.text(1, 240), "type": shapes.text(1, 1024), "targetFramework": _name}),
+                "dotnet": shapes.Shape({"assembly": _file, "type": shapes.text(1, 1024), "targetFramework": _name}),
             },
             optional="executable python dotnet",
         ),
@@ -253,10 +267,6 @@ def parse(document: Any) -> SessionManifest:
     assert lowest is not None and highest is not None
     if lowest > highest:
         raise ManifestError(f"{FILE_NAME}: /protocol/minVersion: is above maxVersion")
-    for feature in protocol["features"]:
-        since = features.FEATURES.get(feature)
-        if since is not None and highest < since:
-            raise ManifestError(f"{FILE_NAME}: /protocol/features: {feature} needs protocol {features.format_version(since)}")
     if not m["entryPoints"]:
         raise ManifestError(f"{FILE_NAME}: /entryPoints: must have at least one of executable, python and dotnet")
     schemas: dict[str, str] = {}
@@ -284,6 +294,8 @@ def parse(document: Any) -> SessionManifest:
     for i, c in enumerate(capabilities):
         _different(f"/capabilities/{i}/operations", [o.name for o in c.operations])
     _different("/permissions", [p["id"] for p in m["permissions"]])
+    if "flow.credit.v1" not in protocol["features"] and any(o.streams_request or o.streams_response for c in capabilities for o in c.operations):
+        raise ManifestError(f"{FILE_NAME}: /protocol/features: operations that stream need flow.credit.v1")
     settings = m.get("settings", {})
     data = m.get("dataDeclarations", {})
     return SessionManifest(

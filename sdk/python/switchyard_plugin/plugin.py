@@ -102,6 +102,8 @@ class SessionPlugin:
         """Says how the plugin is now, and tells hosts that watch: healthy, degraded or unhealthy."""
         if status not in HEALTH_STATUSES:
             raise ValueError(f"a status is one of {', '.join(HEALTH_STATUSES)}")
+        if (status, message) == (self._report.status, self._report.message):
+            return
         self._report = HealthReport(status, utc_now(), message)
         if self._connection is not None:
             self._connection.health_changed(self._report)

@@ -56,7 +56,7 @@ def admit(connection: "Connection", envelope: Envelope, body: dict[str, Any], *,
             raise Fault(codes.SCHEMA_MISMATCH, "must be null: the operation has a request stream", "/payload")
     except (Fault, PluginError) as fault:
         _answer_error(connection, envelope, body, fault if isinstance(fault, PluginError) else host_error(fault))
-        connection.ended.add(body["requestId"])
+        connection.ended.add(body["requestId"], envelope.trace_id)
         return
     context = OperationContext(
         request_id=body["requestId"],
