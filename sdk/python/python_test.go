@@ -72,6 +72,15 @@ func TestPython(t *testing.T) {
 	}
 }
 
+// TestExample runs the tests of the example.
+func TestExample(t *testing.T) {
+	cmd := command(python(t), "-W", "error", "-m", "unittest", "test_text_search")
+	cmd.Dir = filepath.Join("..", "examples", "text-search")
+	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("OK")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestSource compiles every file with warnings as errors.
 func TestSource(t *testing.T) {
 	interpreter := python(t)
