@@ -202,12 +202,13 @@ def check(value: Any) -> tuple[str, Any]:
         raise StrictError(SYNTAX, f"no JSON value: {fault}") from None
     except ValueError as fault:
         raise StrictError(NUMBER, f"no JSON value: {fault}") from None
+    read = loads(data)
     _check_names(value)
-    return text, loads(data)
+    return text, read
 
 
 def _check_names(value: Any) -> None:
-    """Refuses names that the json module would turn into strings."""
+    """Refuses names that the json module would turn into strings; the value is known not to be deep."""
     if isinstance(value, dict):
         for name, item in value.items():
             if type(name) is not str:
