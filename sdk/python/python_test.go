@@ -8,13 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/switchyard-plugins/switchyard/schemas/subset"
+	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
 
 // python returns the interpreter, or skips where it is missing or too old.
@@ -97,6 +100,65 @@ print(count)
 	out, err := command(interpreter, "-c", program, "switchyard_plugin", "tests", "bench", "../examples").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) == "0" {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// tables is what both SDKs have as data.
+type tables struct {
+	Codes    [][4]string // code, retry, fatal, blame
+	Features map[string]string
+	Messages map[string][2]string
+	States   map[string][][2]string
+}
+
+// TestTables holds the tables of the Python SDK to those of package wire.
+func TestTables(t *testing.T) {
+	program := `
+import json
+from switchyard_plugin.wire import codes, envelope, features, states
+print(json.dumps({
+    "codes": [[r.code, r.retry, str(r.fatal).lower(), r.blame] for r in codes.CODES.values()],
+    "features": {f: features.format_version(v) for f, v in features.FEATURES.items()},
+    "messages": envelope.MESSAGE_TYPES,
+    "states": {t.name: sorted(t.edges) for t in states.TABLES},
+}))
+`
+	out, err := command(python(t), "-c", program).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got tables
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := tables{Features: map[string]string{}, Messages: map[string][2]string{}, States: map[string][][2]string{}}
+	for _, c := range wire.Codes {
+		blame := string(c.Blame)
+		if c.Blame == wire.BlameSender {
+			blame = "sender"
+		}
+		want.Codes = append(want.Codes, [4]string{string(c.Code), string(c.Retry), strconv.FormatBool(c.Fatal), blame})
+	}
+	for _, f := range wire.Features {
+		want.Features[string(f.Feature)] = f.Since.String()
+	}
+	for _, m := range wire.Messages {
+		from := "either"
+		if len(m.From) == 1 {
+			from = string(m.From[0])
+		}
+		want.Messages[string(m.Type)] = [2]string{from, string(m.Feature)}
+	}
+	for _, table := range wire.Tables {
+		edges := [][2]string{}
+		for _, e := range table.Edges {
+			edges = append(edges, [2]string{string(e.From), string(e.To)})
+		}
+		slices.SortFunc(edges, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+		want.States[table.Name] = edges
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("Python has\n%v\nGo has\n%v", got, want)
 	}
 }
 
