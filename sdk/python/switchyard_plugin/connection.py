@@ -86,6 +86,7 @@ class Connection:
         self._watches: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._grace: Optional[asyncio.TimerHandle] = None
+        self._grace_ms = 0
         self._leaving = False
         self._initializing = False
         self._mute = False
@@ -217,6 +218,13 @@ class Connection:
             return
         if failure is not None:
             log(f"the host is gone: {failure.strerror}")
+        if failure is None and self._state.state == "DRAINING" and self.active:
+            # The host has said that it goes; what runs has its grace all the same.
+            self._leaving = True
+            grace = min(self._grace_ms / 1000, ENDING)
+            self.loop.call_later(grace, self._cancel_all)
+            self.loop.call_later(grace + ENDING / 4, self._finish, 0)
+            return
         self._state.move("CLOSED" if self._state.state in ("READY", "DRAINING") else "FAILED")
         self._finish(0 if failure is None else 1)
 
@@ -536,6 +544,7 @@ class Connection:
     def _go_away(self, envelope: Envelope, body: dict[str, Any]) -> None:
         if self._state.state == "READY":
             self._state.move("DRAINING")
+        self._grace_ms = body["graceMs"]
         if self._grace is None and self.active:
             self._grace = self.loop.call_later(body["graceMs"] / 1000, self._cancel_all)
 

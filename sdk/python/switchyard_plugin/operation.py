@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any, AsyncIterator, Mapping, Optional
+from typing import TYPE_CHECKING, Any, AsyncIterator, Iterable, Mapping, Optional
 
 from .models import Grant, OperationContext, PluginError, ProgressUpdate
+from .report import hide
 from .wire import MAX_MESSAGE, PROGRESS_PER_SECOND, codes, strictjson
 from .wire.credit import Credit
 from .wire.fault import Fault
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 WINDOW_ITEMS = 64
 """Items of a request stream that the host may send before any was read."""
+PROGRESS_EVERY = 1 / (PROGRESS_PER_SECOND - 2)
+"""Seconds between two updates: in any second there is a frame to spare for the one that is held when the operation ends."""
 YIELD_EVERY = 32
 """Items that are sent before the event loop gets a turn."""
 
@@ -131,8 +134,8 @@ class Operation:
         self._effect = state
 
     def progress(self, update: ProgressUpdate) -> None:
-        """Tells how far the operation is. At most 20 a second are sent; of more the newest wins."""
-        text = _progress(update)
+        """Tells how far the operation is. At most 20 a second are sent; of more the newest wins, and the last is not lost."""
+        text = _progress(update, self._secrets.values())
         if not self._connection.enabled("progress.v1") or self._finished:
             return
         loop = self._connection.loop
@@ -218,13 +221,19 @@ class Operation:
                 self._task.cancel()
 
     def _send_progress(self, text: str) -> None:
-        self._next_progress = self._connection.loop.time() + 1 / PROGRESS_PER_SECOND
+        self._next_progress = self._connection.loop.time() + PROGRESS_EVERY
         self._connection.send("progress", self._ids + text, None, self.context.trace_id)
 
     def _release_progress(self) -> None:
         self._progress_timer = None
         text, self._held_progress = self._held_progress, None
         if text is not None and not self._finished:
+            self._send_progress(text)
+
+    def _flush_progress(self) -> None:
+        """Sends the update that is held, before the terminal frame."""
+        text, self._held_progress = self._held_progress, None
+        if text is not None:
             self._send_progress(text)
 
     def _stop_timers(self) -> None:
@@ -241,11 +250,11 @@ def result_error(problem: "Problem") -> ResultError:
     return error
 
 
-def _progress(update: ProgressUpdate) -> str:
+def _progress(update: ProgressUpdate, secrets: Iterable[str]) -> str:
     percent, current, total = update.percent_completed, update.current, update.total
     if percent is not None and not 0 <= percent <= 100:
         raise ValueError("percent_completed is 0 to 100")
-    message = strictjson.clean(update.message)[:MAX_MESSAGE]
+    message = strictjson.clean(hide(update.message, secrets))[:MAX_MESSAGE]
     parts = [f'"message":{strictjson.dumps(message)}']
     if percent is not None:
         parts.append(f'"percentCompleted":{strictjson.dumps(percent)}')

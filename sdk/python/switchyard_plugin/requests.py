@@ -357,6 +357,7 @@ class _Run:
             text, cancelled, error = None, False, PluginError(codes.DEADLINE_EXCEEDED, "the deadline has passed")
         if cancelled and operation._state.state in ("RUNNING", "STREAMING"):
             operation._state.move("CANCELLING")
+        operation._flush_progress()
         operation._state.move("CANCELLED" if cancelled else "FAILED" if error is not None else "COMPLETED")
         if operation._cancellation.state != "RESOLVED":
             operation._cancellation.move("RESOLVED")

@@ -550,6 +550,14 @@ class ProgressTest(SessionCase):
         self.assertLess(len(outcome.progress), limit)
         self.assertEqual(outcome.progress[-1]["current"], 999)
 
+    def test_the_last_one_is_told_before_the_end(self) -> None:
+        async def script(op: Operation) -> Any:
+            for n in range(10):
+                op.progress(ProgressUpdate(f"step {n} of {op.secret('/token')}"))
+
+        outcome = self.do(script, secrets={"/token": MARKER})
+        self.assertEqual([u["message"] for u in outcome.progress], ["step 0 of [redacted]", "step 9 of [redacted]"])
+
     def test_none_without_the_feature(self) -> None:
         async def script(op: Operation) -> Any:
             op.progress(ProgressUpdate("x"))
@@ -649,6 +657,21 @@ class EndTest(SessionCase):
             host.send("goAway", {"lastAcceptedSequence": 2, "reason": "", "graceMs": 50})
             self.assertEqual((await call.outcome()).kind, "cancelled")
             self.assertEqual(await host.close(), 0)
+
+        self.session(test)
+
+    def test_the_input_ends_before_the_grace(self) -> None:
+        async def slow(op: Operation) -> Any:
+            await asyncio.sleep(0.1)
+            self.bench.seen.append("done")
+
+        self.bench.script = slow
+
+        async def test(host: Host) -> None:
+            host.start("test.basic", "do", {})
+            host.send("goAway", {"lastAcceptedSequence": 2, "reason": "", "graceMs": 60_000})
+            self.assertEqual(await host.close(), 0)
+            self.assertEqual(self.bench.seen, ["done"])
 
         self.session(test)
 
