@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/switchyard-plugins/switchyard/schemas/subset"
+	"github.com/switchyard-plugins/switchyard/sdk/conformance"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
 
@@ -100,6 +101,41 @@ print(count)
 	out, err := command(interpreter, "-c", program, "switchyard_plugin", "tests", "bench", "../examples").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) == "0" {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestConformance holds the program that proves the SDK to the corpus: to every tenth
+// case, and with SWITCHYARD_TEST_LONG, which takes minutes, to all of them.
+func TestConformance(t *testing.T) {
+	interpreter := python(t)
+	list, err := conformance.Cases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("SWITCHYARD_TEST_LONG") == "" {
+		t.Logf("NOTE: every tenth of %d cases runs; SWITCHYARD_TEST_LONG runs all", len(list))
+		some := list[:0:0]
+		for i := 0; i < len(list); i += 10 {
+			some = append(some, list[i])
+		}
+		list = some
+	}
+	program, err := filepath.Abs("../examples/conformance-python/conformance.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner := &conformance.Runner{Command: []string{interpreter, "-I", "-B", program}}
+	results, err := runner.Run(t.Context(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if f := r.Failure; f != nil {
+			t.Errorf("%s line %d: %s %s\nwant %s\ngot %s", r.Case.Name, f.Line, f.Step, f.Fault, f.Expected, f.Received)
+		}
+	}
+	if len(results) < 80 {
+		t.Errorf("only %d cases ran", len(results))
 	}
 }
 
