@@ -33,7 +33,8 @@ var layers = map[string][]string{
 	"sdk/plugin/wire": {"sdk/plugin/internal/strict"},
 	"sdk/conformance": {"schemas"},
 	"sdk/examples":    {"sdk/plugin"},
-	"sdk/scaffold":    {"schemas/manifest", "sdk/plugin"},
+	"sdk/python":      {"schemas/subset", "sdk/plugin/wire", "sdk/conformance"},
+	"sdk/scaffold":    {"schemas", "sdk/plugin", "sdk/python"},
 }
 
 type listed struct {

@@ -5,10 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/plugintest"
 )
@@ -63,6 +65,65 @@ func TestProjectWorks(t *testing.T) {
 			if strings.Contains(string(text), left) {
 				t.Errorf("%s still says %q", name, left)
 			}
+		}
+	}
+}
+
+// TestPythonProjectWorks writes a Python project and does what its Makefile does.
+func TestPythonProjectWorks(t *testing.T) {
+	p := Project{Language: Python, ID: "org.example.my-plugin", Name: `Say "hi" \o/`}
+	dir := filepath.Join(t.TempDir(), "new project")
+	files, err := Write(dir, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{".gitignore", "Makefile", "plugin.json", "schemas/text.json", "switchyard_plugin/__init__.py", "switchyard_plugin/py.typed",
+		"switchyard_plugin/wire/strictjson.py", "test_word_tools.py", "word_tools.py"} {
+		if !slices.Contains(files, want) {
+			t.Errorf("%s is not among %q", want, files)
+		}
+	}
+	if !slices.IsSorted(files) {
+		t.Errorf("not sorted: %q", files)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "plugin.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stated, err := digest.SessionManifest(text)
+	if err != nil || !strings.Contains(string(text), `"manifestDigest": "`+string(stated)+`"`) ||
+		!strings.Contains(string(text), `"pluginId": "org.example.my-plugin"`) || !strings.Contains(string(text), `"displayName": "Say \"hi\" \\o/"`) {
+		t.Errorf("digest %s, %v\n%s", stated, err, text)
+	}
+	interpreter, err := exec.LookPath("python3")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("python3 is not on the path, or this is windows, which the Python SDK does not claim")
+	}
+	if exec.Command(interpreter, "-c", "import sys; sys.exit(sys.version_info < (3, 11))").Run() != nil {
+		t.Skip("the Python SDK needs Python 3.11")
+	}
+	for _, args := range [][]string{{"-W", "error", "-B", "-m", "unittest"}, {"-B", "-m", "switchyard_plugin.seal"}} {
+		c := exec.Command(interpreter, args...)
+		c.Dir = dir
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("python3 %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		if args[len(args)-1] == "switchyard_plugin.seal" && !strings.Contains(string(out), "unchanged") {
+			t.Errorf("the digests that init wrote are not those of the SDK: %s", out)
+		}
+	}
+}
+
+func TestPythonProjectIsChecked(t *testing.T) {
+	for name, p := range map[string]Project{
+		"id":               {Language: Python, ID: "my-plugin", Name: "x"},
+		"name":             {Language: Python, ID: "org.example.x", Name: " "},
+		"line in the name": {Language: Python, ID: "org.example.x", Name: "a\nb"},
+	} {
+		dir := filepath.Join(t.TempDir(), "new")
+		if files, err := Write(dir, p); err == nil {
+			t.Errorf("%s: wrote %q", name, files)
 		}
 	}
 }

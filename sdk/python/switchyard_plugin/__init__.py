@@ -1,0 +1,142 @@
+"""The SDK for Switchyard plugins in Python.
+
+Both protocols are here: SessionPlugin serves typed operations with streams,
+receipts, progress and cancellation, CallPlugin inspects and operates on a project.
+docs/sdk-python.md says how to write one. It needs Python 3.11 and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .call import (
+        Action,
+        CallError,
+        CallPlugin,
+        Fact,
+        HealthResult,
+        InspectRequest,
+        InspectResult,
+        OperateRequest,
+        OperateResult,
+        Project,
+        bad_input,
+        not_granted,
+        unknown_action,
+    )
+    from .launch import run
+    from .manifest import Capability, ManifestError, OperationSpec, SessionManifest
+    from .models import (
+        Grant,
+        HealthReport,
+        Limits,
+        OperationContext,
+        OperationReceipt,
+        PluginError,
+        ProgressUpdate,
+        SettingsError,
+        SettingsProblem,
+    )
+    from .operation import Operation
+    from .package import Package, PackageError
+    from .plugin import HandlerError, SessionPlugin
+    from .receipts import ReceiptStore
+    from .schema import Problem, Schema, SchemaError
+
+_PLACES = {
+    "Action": "call",
+    "CallError": "call",
+    "CallPlugin": "call",
+    "Fact": "call",
+    "HealthResult": "call",
+    "InspectRequest": "call",
+    "InspectResult": "call",
+    "OperateRequest": "call",
+    "OperateResult": "call",
+    "Project": "call",
+    "bad_input": "call",
+    "not_granted": "call",
+    "unknown_action": "call",
+    "run": "launch",
+    "Capability": "manifest",
+    "ManifestError": "manifest",
+    "OperationSpec": "manifest",
+    "SessionManifest": "manifest",
+    "Grant": "models",
+    "HealthReport": "models",
+    "Limits": "models",
+    "OperationContext": "models",
+    "OperationReceipt": "models",
+    "PluginError": "models",
+    "ProgressUpdate": "models",
+    "SettingsError": "models",
+    "SettingsProblem": "models",
+    "Operation": "operation",
+    "Package": "package",
+    "PackageError": "package",
+    "HandlerError": "plugin",
+    "SessionPlugin": "plugin",
+    "ReceiptStore": "receipts",
+    "Problem": "schema",
+    "Schema": "schema",
+    "SchemaError": "schema",
+}
+
+__all__ = [
+    "Action",
+    "CallError",
+    "CallPlugin",
+    "Capability",
+    "Fact",
+    "Grant",
+    "HandlerError",
+    "HealthReport",
+    "HealthResult",
+    "InspectRequest",
+    "InspectResult",
+    "Limits",
+    "ManifestError",
+    "OperateRequest",
+    "OperateResult",
+    "Operation",
+    "OperationContext",
+    "OperationReceipt",
+    "OperationSpec",
+    "Package",
+    "PackageError",
+    "PluginError",
+    "Problem",
+    "ProgressUpdate",
+    "Project",
+    "ReceiptStore",
+    "Schema",
+    "SchemaError",
+    "SessionManifest",
+    "SessionPlugin",
+    "SettingsError",
+    "SettingsProblem",
+    "bad_input",
+    "not_granted",
+    "run",
+    "unknown_action",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what is asked for: a start loads only the parts that the plugin uses."""
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{place}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
