@@ -65,7 +65,8 @@ func enableCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		ArgsUsage: "NAME[@VERSION] --scope SCOPE...",
 		Description: "Grants a trusted plugin exactly the scopes that are named, after it started, identified itself as the package that was " +
-			"reviewed and said that it is well. Earlier grants are replaced. There is no way to grant everything at once.",
+			"reviewed and said that it is well. Earlier grants are replaced. There is no way to grant everything at once. A package of the session protocol that " +
+			"requires no scope may be enabled without any.",
 		UsageText: "switchyard enable repo-facts --scope project.metadata.read\n" +
 			"switchyard enable repo-facts --scope project.metadata.read \\\n    --scope project.operate",
 		Flags: flags{
@@ -81,7 +82,10 @@ func enableCommand(in *invocation) *cli.Command {
 			for _, s := range c.StringSlice("scope") {
 				offer = append(offer, manifest.Scope(s))
 			}
-			if len(offer) == 0 {
+			// A session package may ask for nothing; what it cannot do without is refused below.
+			if _, session, err := in.sessionManifest(ref); err != nil {
+				return err
+			} else if len(offer) == 0 && !session {
 				return &usageError{message: "--scope is missing: review lists what the plugin asks for", hint: []string{"review", in.subject}}
 			}
 			host, lock, err := in.host()

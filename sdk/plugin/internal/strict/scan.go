@@ -72,13 +72,32 @@ type Scanner struct {
 }
 
 func (s *Scanner) document() error {
-	if err := s.Begin(); err != nil {
-		return err
+	err := s.Begin()
+	if err == nil {
+		err = s.Value()
 	}
-	if err := s.Value(); err != nil {
-		return err
+	if err == nil {
+		err = s.End()
 	}
-	return s.End()
+	if e, ok := err.(*Error); ok && e.Code == CodeSyntax {
+		// Bytes that are not UTF-8 anywhere make it no text, which comes before its syntax.
+		if at := invalidUTF8(s.Data); at >= 0 {
+			return s.fail(CodeUnicode, at, "not UTF-8")
+		}
+	}
+	return err
+}
+
+// invalidUTF8 returns where data stops being UTF-8, or -1.
+func invalidUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
 }
 
 // Begin refuses a byte order mark.
