@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 )
@@ -38,17 +39,22 @@ func verifyCommand(in *invocation) *cli.Command {
 		sha256 string
 		keys   cli.StringSlice
 		root   string
+		asked  askedFor
 	)
 	return &cli.Command{
 		ArgsUsage: "[NAME[@VERSION]...|ARCHIVE]",
 		Description: "Hashes packages again, all installed ones or those that are named, and says of each whether its digests are the recorded " +
 			"ones, whether it is signed, whether it is revoked, and whether its SBOM, where it has one, is true of its files. An archive is " +
-			"read against the rules of packages. A check that was not made is counted as skipped, never as passed.",
-		UsageText: "switchyard verify\nswitchyard verify repo-facts --strict\nswitchyard verify repo-facts.zip --sha256 9f86d081884c7d65…",
+			"read against the rules of packages; in a project whose lock names its plugin it must be the locked version for this platform, unless " +
+			"--expect says what it must be. A check that was not made is counted as skipped, never as passed.",
+		UsageText: "switchyard verify\nswitchyard verify repo-facts --strict\nswitchyard verify repo-facts.zip --sha256 9f86d081884c7d65…\n" +
+			"switchyard verify repo-facts.zip --expect repo-facts@1.0.0",
 		Flags: flags{
 			&cli.BoolFlag{Name: "strict", Destination: &strict, Usage: "fail on anything but verified"},
 			&cli.StringFlag{Name: "sha256", Destination: &sha256, Usage: "the archive must have this `DIGEST`"},
 			&cli.StringSliceFlag{Name: "key", Destination: &keys, Usage: "it must be signed with the public key in `FILE`, whatever the policy says; may be repeated"},
+			&cli.StringFlag{Name: "expect", Destination: &asked.name, Usage: "the archive must hold the plugin `NAME[@VERSION]`"},
+			&cli.StringFlag{Name: "platform", Destination: &asked.platform, Usage: "the archive must be for `OS/ARCH`"},
 			&cli.StringFlag{Name: "trusted-root", Destination: &root, Usage: "check certificates and logs against the trusted root in `FILE`"},
 		},
 		Action: func(c *cli.Context) error {
@@ -57,7 +63,7 @@ func verifyCommand(in *invocation) *cli.Command {
 				return err
 			}
 			in.adjust = evidenceFlags(keys.Value(), root)
-			list, err := in.verify(args, sha256)
+			list, err := in.verify(args, sha256, asked)
 			if err != nil {
 				return err
 			}
@@ -66,7 +72,28 @@ func verifyCommand(in *invocation) *cli.Command {
 	}
 }
 
-func (in *invocation) verify(args []string, sha256 string) ([]pkgmgr.Verification, error) {
+// askedFor is what an archive is to hold.
+type askedFor struct{ name, platform string }
+
+func (in *invocation) asked(a askedFor, lock *pkgmgr.Lock) (out pkgmgr.Asked, err error) {
+	out.Platform, out.Lock = a.platform, lock
+	if a.platform != "" {
+		if err := lockfile.CheckPlatform(a.platform); err != nil {
+			return out, in.usage("--platform: %v", err)
+		}
+	}
+	if a.name == "" {
+		return out, nil
+	}
+	ref, err := pkgmgr.ParseRef(a.name)
+	if err != nil || ref.Digest != "" {
+		return out, in.usage("--expect names a plugin as NAME or NAME@VERSION")
+	}
+	out.ID, out.Version = ref.ID, ref.Version
+	return out, nil
+}
+
+func (in *invocation) verify(args []string, sha256 string, asked askedFor) ([]pkgmgr.Verification, error) {
 	if len(args) == 1 && isPath(args[0]) {
 		var want digest.Digest
 		if sha256 != "" {
@@ -75,16 +102,23 @@ func (in *invocation) verify(args []string, sha256 string) ([]pkgmgr.Verificatio
 				return nil, in.usage("--sha256: %v", err)
 			}
 		}
-		h, err := in.home()
+		h, lock, err := in.site()
+		if err != nil {
+			return nil, err
+		}
+		expected, err := in.asked(asked, lock)
 		if err != nil {
 			return nil, err
 		}
 		in.working("verifying " + args[0])
-		v, err := h.VerifyArchive(in.context(), args[0], want)
+		v, err := h.VerifyArchive(in.context(), args[0], want, expected)
 		return []pkgmgr.Verification{v}, err
 	}
-	if sha256 != "" {
+	switch {
+	case sha256 != "":
 		return nil, in.usage("--sha256 goes with exactly one archive")
+	case asked != askedFor{}:
+		return nil, in.usage("--expect and --platform go with exactly one archive")
 	}
 	var refs []pkgmgr.Ref
 	for _, a := range args {

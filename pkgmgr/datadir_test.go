@@ -328,14 +328,14 @@ func TestVerify(t *testing.T) {
 	_, err = s.Verify(s.ctx, []Ref{{ID: "none"}}, nil)
 	as[*NotFound](t, err)
 
-	v, err := s.VerifyArchive(s.ctx, two.archive(t), "")
+	v, err := s.VerifyArchive(s.ctx, two.archive(t), "", Asked{})
 	if err != nil || v.Verdict != Unsigned || v.Package != two.digest(t) {
 		t.Errorf("%+v, %v", v, err)
 	}
-	v, err = s.VerifyArchive(s.ctx, two.archive(t), two.digest(t))
+	v, err = s.VerifyArchive(s.ctx, two.archive(t), two.digest(t), Asked{})
 	if err != nil || v.Verdict != Failed || as[*Integrity](t, v.Err).What != "archive digest" {
 		t.Errorf("%+v, %v", v, err)
 	}
-	_, err = s.VerifyArchive(s.ctx, "/nonexistent", "")
+	_, err = s.VerifyArchive(s.ctx, "/nonexistent", "", Asked{})
 	as[*NotFound](t, err)
 }

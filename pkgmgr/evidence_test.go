@@ -431,7 +431,7 @@ func TestUnknownSigner(t *testing.T) {
 	a := newAssured(t)
 	path, hex := signedArchive(t, "signed", "1.0.0")
 	beside(t, path, "", vouch(keyA, hex))
-	v, err := a.VerifyArchive(a.ctx, path, "")
+	v, err := a.VerifyArchive(a.ctx, path, "", Asked{})
 	must(t, err)
 	if v.Verdict != Skipped || v.Signature != Skipped || v.Digests != Verified || v.Reason == "" || v.Err != nil {
 		t.Errorf("the archive: %+v", v)
@@ -454,7 +454,7 @@ func TestWithoutAssurance(t *testing.T) {
 	if done := s.install(path); done.Report.Verdict != policy.Reviewed {
 		t.Errorf("installed as %s", done.Report.Verdict)
 	}
-	if v, err := s.VerifyArchive(s.ctx, path, ""); err != nil || v.Verdict == Verified || v.Signature == Verified {
+	if v, err := s.VerifyArchive(s.ctx, path, "", Asked{}); err != nil || v.Verdict == Verified || v.Signature == Verified {
 		t.Errorf("the archive: %+v, %v", v, err)
 	}
 	list, err := s.Verify(s.ctx, nil, nil)

@@ -156,7 +156,7 @@ func TestReadOnlyDataDirectory(t *testing.T) {
 	if r, err := s.ReviewArchive(s.ctx, source); err != nil || r.Package != one.digest(t) || r.Status != StatusEnabled {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if v, err := s.VerifyArchive(s.ctx, source, ""); err != nil || v.Verdict != Unsigned {
+	if v, err := s.VerifyArchive(s.ctx, source, "", Asked{}); err != nil || v.Verdict != Unsigned {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if _, err := s.Check(s.ctx, one.dir(t)); err != nil {

@@ -99,7 +99,7 @@ func TestRevoke(t *testing.T) {
 						t.Errorf("%s: %s: %v", when, what, err)
 					}
 				}
-				v, err := s.VerifyArchive(s.ctx, source, "")
+				v, err := s.VerifyArchive(s.ctx, source, "", Asked{})
 				if err != nil || v.Verdict != Failed || as[*Revoked](t, v.Err) == nil {
 					t.Errorf("%s: %+v, %v", when, v, err)
 				}

@@ -416,7 +416,7 @@ func (h *Home) compareDigests(ctx context.Context, t target) (files []digest.Fil
 
 // VerifyArchive checks an archive on its own: its digest where one is wanted, every
 // rule of extraction and manifest, and the local denials.
-func (h *Home) VerifyArchive(ctx context.Context, source string, want digest.Digest) (Verification, error) {
+func (h *Home) VerifyArchive(ctx context.Context, source string, want digest.Digest, asked Asked) (Verification, error) {
 	v := unchecked(source)
 	s, err := h.readSource(ctx, source, want)
 	if err == nil {
@@ -425,6 +425,10 @@ func (h *Home) VerifyArchive(ctx context.Context, source string, want digest.Dig
 		if c, err = s.contents(); err == nil {
 			v.ID, v.Version, v.Package = c.Manifest.ID, c.Manifest.Version, c.Package
 			v.Digests, v.Verdict = Verified, Unsigned
+			if err := asked.check(c, s.archive, source); err != nil {
+				v.fail(&v.Digests, err)
+				return v, nil
+			}
 			subject := c.subject()
 			subject.Archive = s.archive
 			sbom, err := s.sbom(ctx, c)
