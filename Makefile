@@ -53,7 +53,7 @@ staticcheck:
 cross:
 	@for os in linux darwin windows; do for arch in amd64 arm64; do \
 		echo "GOOS=$$os GOARCH=$$arch"; \
-		GOOS=$$os GOARCH=$$arch go build $$(go list -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' ./... | grep -v /verify/worker) || exit 1; done; done
+		GOOS=$$os GOARCH=$$arch go build $$(GOOS=$$os GOARCH=$$arch go list -e -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' ./... | grep -v /verify/worker) || exit 1; done; done
 	@for target in darwin/arm64 windows/amd64; do \
 		echo "GOOS=$${target%/*} GOARCH=$${target#*/} (verify worker)"; \
 		GOOS=$${target%/*} GOARCH=$${target#*/} go build -o /dev/null $(WORKER) || exit 1; done
