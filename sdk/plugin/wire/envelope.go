@@ -55,15 +55,15 @@ func Scan(frame []byte, e *Envelope) error {
 // message reads the whole frame.
 func (s *scan) message() error {
 	if err := s.Begin(); err != nil {
-		return asFault(err)
+		return asFault(s.Verdict(err))
 	}
 	s.Space()
 	if !s.At('{') {
 		if err := s.Value(); err != nil {
-			return asFault(err)
+			return asFault(s.Verdict(err))
 		}
 		if err := s.End(); err != nil {
-			return asFault(err)
+			return asFault(s.Verdict(err))
 		}
 		return faultf(CodeEnvelopeInvalid, 0, "a message must be an object")
 	}
@@ -78,7 +78,7 @@ func (s *scan) message() error {
 		err = s.End()
 	}
 	if err != nil {
-		return asFault(err)
+		return asFault(s.Verdict(err))
 	}
 	return s.verdict()
 }

@@ -79,8 +79,14 @@ func (s *Scanner) document() error {
 	if err == nil {
 		err = s.End()
 	}
+	return s.Verdict(err)
+}
+
+// Verdict returns err, with which a walk over the document ended, or the fault that
+// comes before it: bytes that are not UTF-8, wherever they are, make it no text, of
+// which nobody can say how it is spelled.
+func (s *Scanner) Verdict(err error) error {
 	if e, ok := err.(*Error); ok && e.Code == CodeSyntax {
-		// Bytes that are not UTF-8 anywhere make it no text, which comes before its syntax.
 		if at := invalidUTF8(s.Data); at >= 0 {
 			return s.fail(CodeUnicode, at, "not UTF-8")
 		}
