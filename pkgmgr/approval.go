@@ -158,7 +158,7 @@ func (h *Home) decide(sel *selection, m Method, root string) (*Decision, error) 
 	marker := callMarker{PluginID: sel.ref.ID, Package: sel.recorded, Operation: m == MethodOperate}
 	if in := sel.install; in != nil {
 		marker.Version, marker.Archive, marker.Manifest, marker.Fingerprint = in.Version, in.Archive, in.Manifest, in.Fingerprint
-		marker.Publisher = publisherIn(in.ManifestJSON)
+		marker.Publisher = sel.subject().publisher()
 	}
 	call, err := h.beginCall(marker)
 	if err != nil {
@@ -343,7 +343,7 @@ func (d *Decision) ProjectTrusted() error {
 func (a *Approval) Recheck(ctx context.Context) error {
 	d := a.decision
 	sel, h := d.sel, d.home
-	fresh := &selection{ref: sel.ref, lock: sel.lock, locked: sel.locked, recorded: sel.recorded, install: sel.install}
+	fresh := &selection{ref: sel.ref, lock: sel.lock, locked: sel.locked, recorded: sel.recorded, install: sel.install, manifest: sel.manifest}
 	err := h.state.View(ctx, func(tx *state.Tx) error { return fresh.load(tx, d.root) })
 	if err != nil {
 		return err

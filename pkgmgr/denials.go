@@ -41,11 +41,20 @@ type subject struct {
 	Manifest    digest.Digest `json:"manifest,omitzero"`
 	Fingerprint digest.Digest `json:"fingerprint,omitzero"`
 	Publisher   string        `json:"publisher,omitzero"` // of a session package: who its manifest says made it
+	recorded    []byte        // the manifest in which publisher looks where Publisher is ""
 }
 
 func subjectOf(rec state.Install) subject {
 	return subject{ID: rec.ID, Version: rec.Version, Package: rec.Package, Archive: rec.Archive,
-		Manifest: rec.Manifest, Fingerprint: rec.Fingerprint, Publisher: publisherIn(rec.ManifestJSON)}
+		Manifest: rec.Manifest, Fingerprint: rec.Fingerprint, recorded: rec.ManifestJSON}
+}
+
+// publisher returns Publisher, which only signed lists ask for.
+func (s subject) publisher() string {
+	if s.Publisher == "" && s.recorded != nil {
+		return publisherIn(s.recorded)
+	}
+	return s.Publisher
 }
 
 // covers reports whether the denial covers s. A version that is not SemVer cannot

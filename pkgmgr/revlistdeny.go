@@ -66,8 +66,8 @@ func (l *openList) named(s subject, signers []verify.Signer) ([]Listed, error) {
 	if s.ID != "" {
 		keys = append(keys, revlist.VersionKey(s.ID))
 	}
-	if s.Publisher != "" && s.Manifest != "" {
-		keys = append(keys, revlist.PublisherKey(s.Publisher, s.ID, s.Manifest))
+	if p := s.publisher(); p != "" && s.Manifest != "" {
+		keys = append(keys, revlist.PublisherKey(p, s.ID, s.Manifest))
 	}
 	for _, one := range signers {
 		keys = append(keys, revlist.SignerKey(one))

@@ -265,7 +265,11 @@ func (sel *selection) grants() []manifest.Scope {
 // subject is what denials are compared with.
 func (sel *selection) subject() subject {
 	if sel.install != nil {
-		return subjectOf(*sel.install)
+		s := subjectOf(*sel.install)
+		if sel.manifest != nil {
+			s.Publisher, s.recorded = sel.manifest.publisher(), nil
+		}
+		return s
 	}
 	if sel.recorded == "" && sel.stated.ID == sel.ref.ID {
 		return sel.stated
@@ -303,12 +307,21 @@ func (sel *selection) recordedManifest(h *Home) (Manifest, []byte, error) {
 		defer root.Close()
 		return readManifest(root, sel.path)
 	}
+	m, err := sel.parsed()
+	if err != nil {
+		return Manifest{}, nil, &Malformed{Where: h.state.Path(), File: sel.install.ID, Err: err}
+	}
+	return *m, sel.install.ManifestJSON, nil
+}
+
+// parsed returns the manifest of install, which it parses once.
+func (sel *selection) parsed() (*Manifest, error) {
 	if sel.manifest == nil {
 		m, err := ParseManifest(sel.install.ManifestJSON)
 		if err != nil {
-			return m, nil, &Malformed{Where: h.state.Path(), File: sel.install.ID, Err: err}
+			return nil, err
 		}
 		sel.manifest = &m
 	}
-	return *sel.manifest, sel.install.ManifestJSON, nil
+	return sel.manifest, nil
 }

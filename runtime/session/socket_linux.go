@@ -1,13 +1,13 @@
 package session
 
 import (
-	"net"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
 
 // credentials returns who is at the other end, as the kernel noted when it connected.
-func credentials(conn *net.UnixConn) (uid, pid int, err error) {
+func credentials(conn *os.File) (uid, pid int, err error) {
 	err = control(conn, func(fd int) error {
 		who, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 		if err == nil {
