@@ -62,8 +62,10 @@ func newSessionData(m pkgmgr.Manifest) *sessionData {
 			d.Destinations = append(d.Destinations, text)
 		}
 	}
-	if s.DataDeclarations != nil {
-		d.Accepts = words(s.DataDeclarations.AcceptedClasses)
+	for _, c := range sessionmanifest.Classes {
+		if s.DataDeclarations.Accepts(c) {
+			d.Accepts = append(d.Accepts, string(c))
+		}
 	}
 	if s.Settings != nil && s.Settings.Schema != nil {
 		d.Settings = s.Settings.Schema.URI
@@ -96,7 +98,7 @@ func (d *sessionData) network() string {
 
 func (d *sessionData) classes() string {
 	if len(d.Accepts) == 0 {
-		return "accepts none beyond public and internal data; it can read whatever you can"
+		return "accepts data of no class; it can read whatever you can"
 	}
 	return "accepts " + strings.Join(d.Accepts, ", ") + "; it can read whatever you can"
 }

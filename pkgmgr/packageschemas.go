@@ -17,6 +17,13 @@ import (
 // maxSchemas bounds the schema documents of one package.
 const maxSchemas = 500
 
+// A packageSchema is a schema document of a package.
+type packageSchema struct {
+	file   string
+	sum    digest.Digest // as a manifest refers to it
+	sha256 string        // of the file's bytes, hex
+}
+
 // checkSchemas makes sure that each schema which a session manifest refers to lies in
 // the package, once, has the digest that the manifest states, and is in the subset
 // that every host reads.
@@ -24,55 +31,75 @@ func checkSchemas(root *os.Root, tree *archive.Tree, m *Manifest, where string) 
 	if m.Session == nil {
 		return nil
 	}
-	found := map[string]string{} // the files by $id
-	sums := map[string]digest.Digest{}
+	var files []string
 	for _, f := range tree.Files {
-		if path.Dir(f.Path) != sessionmanifest.SchemasDir || path.Ext(f.Path) != ".json" {
-			continue
+		if path.Dir(f.Path) == sessionmanifest.SchemasDir {
+			files = append(files, f.Path)
 		}
-		bad := func(err error) error { return &Malformed{Where: where, File: f.Path, Err: err} }
-		if len(found) == maxSchemas {
-			return bad(fmt.Errorf("is one of more than %d schemas", maxSchemas))
-		}
-		document, err := readSchema(root, f.Path)
-		if err != nil {
-			return bad(err)
-		}
-		if digest.Of(document).Hex() != f.SHA256 {
-			return bad(errors.New("was changed while the package was read"))
-		}
-		if err := ijson.Check(document); err != nil {
-			return bad(err)
-		}
-		schema, err := subset.Compile(document)
-		if err != nil {
-			return bad(err)
-		}
-		id := schema.ID()
-		if other, twice := found[id]; twice {
-			return bad(fmt.Errorf("has the $id %s, and so has %s", id, other))
-		}
-		found[id] = f.Path
-		if sums[id], err = digest.Schema(document); err != nil {
-			return bad(err)
+	}
+	schemas, err := readSchemas(root, files, where)
+	if err != nil {
+		return err
+	}
+	for _, s := range schemas {
+		if f, ok := tree.File(s.file); !ok || f.SHA256 != s.sha256 {
+			return &Malformed{Where: where, File: s.file, Err: errors.New("was changed while the package was read")}
 		}
 	}
 	for _, ref := range m.Session.SchemaRefs() {
-		bad := func(format string, args ...any) error {
-			return &Malformed{Where: where, File: sessionmanifest.FileName, Err: fmt.Errorf(ref.Pointer+": "+format, args...)}
-		}
+		s, ok := schemas[ref.URI]
 		stated, err := digest.Parse(ref.Digest)
 		switch {
-		case found[ref.URI] == "":
-			return bad("no file of %s/ has the $id %s", sessionmanifest.SchemasDir, ref.URI)
-		case err != nil:
-			return bad("%w", err)
-		case stated != sums[ref.URI]:
-			return &Malformed{Where: where, File: sessionmanifest.FileName,
-				Err: &StatedDigest{Where: ref.Pointer + "/digest, of " + found[ref.URI] + ",", Stated: stated, Found: sums[ref.URI]}}
+		case !ok:
+			err = missingSchema(ref.Pointer, ref.URI)
+		case err == nil && stated != s.sum:
+			err = &StatedDigest{Where: ref.Pointer + "/digest, of " + s.file + ",", Stated: stated, Found: s.sum}
+		}
+		if err != nil {
+			return &Malformed{Where: where, File: sessionmanifest.FileName, Err: err}
 		}
 	}
 	return nil
+}
+
+func missingSchema(pointer, uri string) error {
+	return fmt.Errorf("%s: no file of %s/ has the $id %s", pointer, sessionmanifest.SchemasDir, uri)
+}
+
+// readSchemas reads those of the files that are schema documents, each of which must be
+// in the subset and have an $id of its own, by which they are returned.
+func readSchemas(root *os.Root, files []string, where string) (map[string]packageSchema, error) {
+	found := map[string]packageSchema{}
+	for _, file := range files {
+		if path.Ext(file) != ".json" {
+			continue
+		}
+		bad := func(err error) error { return &Malformed{Where: where, File: file, Err: err} }
+		if len(found) == maxSchemas {
+			return nil, bad(fmt.Errorf("is one of more than %d schemas", maxSchemas))
+		}
+		document, err := readSchema(root, file)
+		if err != nil {
+			return nil, bad(err)
+		}
+		if err := ijson.Check(document); err != nil {
+			return nil, bad(err)
+		}
+		schema, err := subset.Compile(document)
+		if err != nil {
+			return nil, bad(err)
+		}
+		id := schema.ID()
+		if other, twice := found[id]; twice {
+			return nil, bad(fmt.Errorf("has the $id %s, and so has %s", id, other.file))
+		}
+		sum, err := digest.Schema(document)
+		if err != nil {
+			return nil, bad(err)
+		}
+		found[id] = packageSchema{file, sum, digest.Of(document).Hex()}
+	}
+	return found, nil
 }
 
 func readSchema(root *os.Root, name string) ([]byte, error) {

@@ -18,7 +18,6 @@ import (
 	"github.com/switchyard-plugins/switchyard/schemas/ijson"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
-	"github.com/switchyard-plugins/switchyard/schemas/subset"
 )
 
 // WriteDigests writes into the session manifest of the package in dir the digests of
@@ -42,7 +41,7 @@ func WriteDigests(dir string) (changed []string, err error) {
 	if !ijson.HasMember(text, "manifestSchemaVersion") {
 		return nil, bad(errors.New("is a manifest of the call protocol, which states no digests"))
 	}
-	sums, err := schemaDigests(dir)
+	schemas, err := schemasIn(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +51,11 @@ func WriteDigests(dir string) (changed []string, err error) {
 		if p.uri == "" {
 			continue
 		}
-		sum, ok := sums[p.uri]
+		schema, ok := schemas[p.uri]
 		if !ok {
-			return nil, bad(fmt.Errorf("%s: no file of %s/ has the $id %s", p.pointer, sessionmanifest.SchemasDir, p.uri))
+			return nil, bad(missingSchema(path.Dir(p.pointer), p.uri))
 		}
-		text, changed = p.write(text, sum, changed)
+		text, changed = p.write(text, schema.sum, changed)
 	}
 	own, err := digest.SessionManifest(text)
 	if err != nil {
@@ -74,39 +73,21 @@ func WriteDigests(dir string) (changed []string, err error) {
 	return changed, textfile.Write(file, text)
 }
 
-func schemaDigests(dir string) (map[string]digest.Digest, error) {
+// schemasIn reads the schema documents of the package in dir.
+func schemasIn(dir string) (map[string]packageSchema, error) {
+	names, err := readNames(filepath.Join(dir, sessionmanifest.SchemasDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for i, name := range names {
+		names[i] = path.Join(sessionmanifest.SchemasDir, name)
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	sums := map[string]digest.Digest{}
-	names, err := readNames(filepath.Join(dir, sessionmanifest.SchemasDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for _, name := range names {
-		if path.Ext(name) != ".json" {
-			continue
-		}
-		file := path.Join(sessionmanifest.SchemasDir, name)
-		bad := func(err error) error { return &Malformed{Where: dir, File: file, Err: err} }
-		document, err := readSchema(root, file)
-		if err != nil {
-			return nil, bad(err)
-		}
-		if err := ijson.Check(document); err != nil {
-			return nil, bad(err)
-		}
-		schema, err := subset.Compile(document)
-		if err != nil {
-			return nil, bad(err)
-		}
-		if sums[schema.ID()], err = digest.Schema(document); err != nil {
-			return nil, bad(err)
-		}
-	}
-	return sums, nil
+	return readSchemas(root, names, dir)
 }
 
 // A digestPlace is a string in a manifest that states a digest.
