@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/switchyard-plugins/switchyard/lockfile/textfile"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/project/versionrange"
@@ -138,6 +140,34 @@ func writeList(path string, l *revlist.List) error {
 		return err
 	}
 	return nil
+}
+
+// validityFlag says how long a list that is issued now is valid.
+func validityFlag(validity *time.Duration) cli.Flag {
+	return &cli.DurationFlag{Name: "validity", Value: listValidity, Destination: validity, Usage: "a newer list will be there after `TIME` at the latest"}
+}
+
+// reissue changes the list that an argument names, and writes it as the next version,
+// issued now.
+func (in *invocation) reissue(argument string, validity time.Duration, change func(*revlist.List) (*revlist.List, error)) (path string, list *revlist.List, err error) {
+	path = listPath(argument)
+	if list, err = readList(path); err != nil {
+		return path, nil, err
+	}
+	if list, err = change(list); err != nil {
+		return path, nil, err
+	}
+	if list, err = list.Bump(in.env.Now(), validity); err != nil {
+		return path, nil, err
+	}
+	return path, list, writeList(path, list)
+}
+
+// reissued tells of a list that was written and is to be signed.
+func (in *invocation) reissued(p *page, path string, list *revlist.List) {
+	p.field("entries", "%d", len(list.Entries))
+	p.field("expires", "%s", p.moment(list.ExpiresAt))
+	p.next(in.next("revocations", "sign", path, "--key", "FILE"))
 }
 
 type listRefusedDetails struct {

@@ -48,7 +48,7 @@ func revocationsCreateCommand(in *invocation) *cli.Command {
 			&cli.StringSliceFlag{Name: "list-signer", Destination: &signers, Usage: "`SIGNER` of lists; may be repeated"},
 			&cli.IntFlag{Name: "root-threshold", Value: 1, Destination: &rootThreshold, Usage: "`N` different signers must sign a root"},
 			&cli.IntFlag{Name: "threshold", Value: 1, Destination: &signing, Usage: "`N` different signers must sign a list"},
-			&cli.DurationFlag{Name: "validity", Value: listValidity, Destination: &validity, Usage: "a newer list will be there after `TIME` at the latest"},
+			validityFlag(&validity),
 			&cli.DurationFlag{Name: "root-validity", Value: rootValidity, Destination: &rootFor, Usage: "a newer root will be there after `TIME` at the latest"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Destination: &out, Usage: "write into `DIR`"},
 		},

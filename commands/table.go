@@ -67,6 +67,8 @@ func table() []entry {
 		{"revocations dissent", groupDecide, "not follow a list's block of one digest for a time", revocationsDissentCommand, revocationsDissentData{}},
 		{"revocations create", groupDecide, "begin an issuer's revocation lists", revocationsCreateCommand, revocationsCreateData{}},
 		{"revocations add", groupDecide, "add an entry to a revocation list", revocationsAddCommand, revocationsAddData{}},
+		{"revocations remove", groupDecide, "take an entry out of a revocation list", revocationsRemoveCommand, revocationsRemoveData{}},
+		{"revocations renew", groupDecide, "issue a revocation list again before it expires", revocationsRenewCommand, revocationsRenewData{}},
 		{"revocations sign", groupDecide, "sign a revocation list or its root", revocationsSignCommand, revocationsSignData{}},
 		{"revocations rotate", groupDecide, "write the next root of an issuer's revocation lists", revocationsRotateCommand, revocationsRotateData{}},
 		{"policy explain", groupDecide, "say rule by rule how a package stands under your policy", policyExplainCommand, explainData{}},

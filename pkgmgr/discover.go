@@ -218,13 +218,7 @@ func (l *listing) decide(i *Info) {
 // denial returns what denies a package that is not in quarantine itself.
 func (l *listing) denial(i *Info) *Denial {
 	if len(l.records.denials) > 0 {
-		s := subject{ID: i.ID, Version: i.Version, Package: i.Package, Fingerprint: i.Fingerprint}
-		if in, ok := l.records.installs[i.Package]; ok {
-			s = subjectOf(in)
-		} else {
-			s.Manifest = l.home.stated(i.Path).Manifest
-		}
-		if d := coveredBy(l.records.denials, s); d != nil {
+		if d := coveredBy(l.records.denials, l.subject(i)); d != nil {
 			return d
 		}
 	}
@@ -234,21 +228,26 @@ func (l *listing) denial(i *Info) *Denial {
 	return l.listedDenial(i)
 }
 
+// subject is what denials are compared with: what was recorded of the package, else
+// what stands there.
+func (l *listing) subject(i *Info) subject {
+	if in, ok := l.records.installs[i.Package]; ok {
+		return subjectOf(in)
+	}
+	stated := l.home.stated(i.Path)
+	return subject{ID: i.ID, Version: i.Version, Package: i.Package, Fingerprint: i.Fingerprint,
+		Manifest: stated.Manifest, Publisher: stated.Publisher}
+}
+
 // listedDenial returns what a signed list says against a package. Lists that cannot be
 // read deny everything.
 func (l *listing) listedDenial(i *Info) *Denial {
 	if l.listsErr == nil && len(l.lists) == 0 {
 		return nil
 	}
-	s := subject{ID: i.ID, Version: i.Version, Package: i.Package, Fingerprint: i.Fingerprint}
-	if in, ok := l.records.installs[i.Package]; ok {
-		s = subjectOf(in)
-	} else {
-		s.Manifest = l.home.stated(i.Path).Manifest
-	}
 	list, err := []Listed(nil), l.listsErr
 	if err == nil {
-		list, err = l.home.listedIn(l.lists, s, nil)
+		list, err = l.home.listedIn(l.lists, l.subject(i), nil)
 	}
 	switch {
 	case err != nil:

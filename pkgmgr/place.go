@@ -97,8 +97,8 @@ func (h *Home) stated(path string) subject {
 	if err != nil {
 		return subject{}
 	}
-	s := subject{ID: m.ID, Version: m.Version}
-	s.Manifest, _ = digest.Manifest(raw)
+	s := subject{ID: m.ID, Version: m.Version, Publisher: m.publisher()}
+	s.Manifest, _ = m.digestOf(raw)
 	return s
 }
 
