@@ -192,7 +192,18 @@ func TestRevokedSigner(t *testing.T) {
 	for _, path := range []string{before, proved, named("alone", map[string]string{"": "compromised"}),
 		named("second", map[string]string{"": "honest", ".second": "compromised"}),
 		named("provenance", map[string]string{"": "honest", ".provenance": "compromised"})} {
-		_, err := f.Install(f.ctx, path, InstallOptions{})
+		v, err := f.VerifyArchive(f.ctx, path, "", Asked{})
+		must(t, err)
+		as[*Revoked](t, v.Err)
+		if v.Revocation != Failed {
+			t.Errorf("%s: revocation %s", path, v.Revocation)
+		}
+		review, err := f.ReviewArchive(f.ctx, path)
+		must(t, err)
+		if review.Status != StatusRevoked {
+			t.Errorf("%s: reviewed as %s", path, review.Status)
+		}
+		_, err = f.Install(f.ctx, path, InstallOptions{})
 		if r := as[*Revoked](t, err); r.Denial.List == nil || r.Denial.List.Entry.Signer != (verify.Signer{Key: keyOfTest("compromised").Key}) {
 			t.Errorf("%s: %+v", path, r)
 		}

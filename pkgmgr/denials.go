@@ -16,6 +16,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/ijson"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/verify"
 )
 
 // Local denials live in revocations/local.json and not in the database, so that
@@ -125,12 +126,12 @@ func (h *Home) writeDenials(denials []Denial) error {
 }
 
 // checkDenied returns a *Revoked if a local denial, quarantine or a signed list covers
-// s.
-func (h *Home) checkDenied(s subject) error {
+// s. offered vouch for its archive, beside those of whom evidence is kept.
+func (h *Home) checkDenied(s subject, offered ...verify.Signer) error {
 	if err := h.deniedHere(s); err != nil {
 		return err
 	}
-	return h.checkListed(s, nil)
+	return h.checkListed(s, offered)
 }
 
 // deniedHere is checkDenied for what was decided on this machine.

@@ -341,7 +341,22 @@ func (h *Home) vouched(ctx context.Context, c *Contents, where string, archive d
 	return report.Err()
 }
 
-// locked is what a lock entry records of the evidence of one platform.
+// evidence is what the lock records of the evidence of an archive, nil where it does not
+// name the archive, or there is no lock.
+func (l *Lock) evidence(id string, archive digest.Digest) *policy.Locked {
+	if l == nil {
+		return nil
+	}
+	entry, _ := l.File.Plugin(id)
+	for _, at := range entry.Platforms {
+		if at.Archive == archive {
+			return lockedEvidence(entry, at)
+		}
+	}
+	return nil
+}
+
+// lockedEvidence is what a lock entry records of the evidence of one platform.
 func lockedEvidence(e lockfile.Plugin, at lockfile.Platform) *policy.Locked {
 	l := &policy.Locked{}
 	if e.Signer != nil {

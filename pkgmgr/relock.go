@@ -16,6 +16,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/verify"
 )
 
 // LockMode says whether Relock writes.
@@ -312,7 +313,7 @@ func (r *relock) platform(ctx context.Context, e lockfile.Plugin, wanted project
 		return found, &WrongPackage{Where: at.path, WantID: e.ID, WantVersion: want,
 			ID: c.Manifest.ID, Version: c.Manifest.Version}
 	}
-	return found, r.reviewed(ctx, c, found)
+	return found, r.reviewed(ctx, c, found, evidence)
 }
 
 // scriptKey is the key of a package whose executable is a script, read from source
@@ -327,10 +328,10 @@ func scriptKey(source, platform string) string {
 
 // reviewed refuses a package for this machine that nobody trusted here, and notes
 // one for another machine.
-func (r *relock) reviewed(ctx context.Context, c *Contents, found lockedPlatform) error {
+func (r *relock) reviewed(ctx context.Context, c *Contents, found lockedPlatform, e *Evidence) error {
 	s := c.subject()
 	s.Archive = found.digests.Archive
-	if err := r.home.checkDenied(s); err != nil {
+	if err := r.home.checkDenied(s, e.vouching(verify.Signature, verify.Provenance)...); err != nil {
 		return err
 	}
 	sel := &selection{recorded: c.Package}

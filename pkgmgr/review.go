@@ -99,7 +99,7 @@ func (h *Home) Review(ctx context.Context, ref Ref, lock *Lock) (*Review, error)
 	if err := h.reviewEvidence(r, evidence, err); err != nil {
 		return nil, err
 	}
-	return r, h.completeReview(ctx, r, c, s)
+	return r, h.completeReview(ctx, r, c, s, evidence)
 }
 
 // ReviewArchive reads an archive or a directory that need not be installed. It
@@ -149,7 +149,7 @@ func (h *Home) reviewSource(ctx context.Context, source string) (*Review, []stri
 	if err != nil {
 		return nil, nil, err
 	}
-	return r, paths, h.completeReview(ctx, r, c, subject)
+	return r, paths, h.completeReview(ctx, r, c, subject, evidence)
 }
 
 // reviewEvidence adds who vouches for a package. err is why that could not be found
@@ -210,9 +210,9 @@ func newReview(c *Contents, where string) *Review {
 	return r
 }
 
-func (h *Home) completeReview(ctx context.Context, r *Review, c *Contents, s subject) error {
+func (h *Home) completeReview(ctx context.Context, r *Review, c *Contents, s subject, e *Evidence) error {
 	var revoked *Revoked
-	if err := h.checkDenied(s); errors.As(err, &revoked) {
+	if err := h.checkDenied(s, e.vouching(verify.Signature, verify.Provenance)...); errors.As(err, &revoked) {
 		r.Status, r.Denial, r.Granted = StatusRevoked, &revoked.Denial, nil
 	} else if err != nil {
 		return err

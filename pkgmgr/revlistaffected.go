@@ -47,7 +47,7 @@ func (h *Home) Affected(ctx context.Context, lock *Lock) ([]Affected, error) {
 			found[s.Package] = k
 		}
 		k.subject = subject{ID: s.ID, Version: s.Version, Package: s.Package, Archive: cmp.Or(k.Archive, s.Archive),
-			Manifest: cmp.Or(k.Manifest, s.Manifest), Fingerprint: cmp.Or(k.Fingerprint, s.Fingerprint), Publisher: cmp.Or(k.Publisher, s.Publisher)}
+			Manifest: cmp.Or(k.Manifest, s.Manifest), Fingerprint: cmp.Or(k.Fingerprint, s.Fingerprint), Publisher: cmp.Or(k.publisher(), s.publisher())}
 		return &k.Affected
 	}
 	holdings, err := h.holdings(ctx, "")

@@ -100,17 +100,21 @@ func (l openLists) named(s subject, signers []verify.Signer) ([]Listed, error) {
 }
 
 // listedIn returns what the signed lists say about a package, what blocks it first.
-// An index that turns out to be damaged is built again, once.
+// signers vouch for its archive, beside those of whom evidence is kept. An index that turns out to be damaged is built again, once.
 func (h *Home) listedIn(lists openLists, s subject, signers []verify.Signer) ([]Listed, error) {
 	if len(lists) == 0 {
 		return nil, nil
 	}
-	if len(signers) == 0 && s.Archive != "" {
+	if s.Archive != "" {
 		evidence, err := h.Evidence(s.Archive)
 		if err != nil {
 			return nil, err
 		}
-		signers = evidence.vouching(verify.Signature, verify.Provenance)
+		for _, one := range evidence.vouching(verify.Signature, verify.Provenance) {
+			if !slices.Contains(signers, one) {
+				signers = append(slices.Clip(signers), one)
+			}
+		}
 	}
 	list, err := lists.named(s, signers)
 	if errors.Is(err, revlist.ErrIndexDamaged) {

@@ -49,7 +49,8 @@ type Verification struct {
 
 // Verify hashes the named packages, or every installed version when none is named,
 // and compares them with what was recorded. It reads every byte, whatever was seen
-// before, several packages at a time.
+// before, several packages at a time. Of an archive that lock names, which may be nil,
+// there must be the evidence that it records.
 func (h *Home) Verify(ctx context.Context, refs []Ref, lock *Lock) ([]Verification, error) {
 	targets, err := h.verifyTargets(ctx, refs, lock)
 	if err != nil {
@@ -63,7 +64,7 @@ func (h *Home) Verify(ctx context.Context, refs []Ref, lock *Lock) ([]Verificati
 	for range min(runtime.GOMAXPROCS(0), len(targets)) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(targets)); i = next.Add(1) - 1 {
-				out[i] = h.verifyOne(ctx, targets[i], prove)
+				out[i] = h.verifyOne(ctx, targets[i], lock, prove)
 			}
 		})
 	}
@@ -225,15 +226,16 @@ func (v *Verification) judgeSBOM(c *SBOMCheck, err error) {
 	}
 }
 
-// judgeDenials compares a package whose identity is known with the local denials.
-func (v *Verification) judgeDenials(h *Home, s subject) {
+// judgeDenials compares a package whose identity is known with the local denials and
+// the signed lists, which may name who vouches for it.
+func (v *Verification) judgeDenials(h *Home, s subject, e *Evidence) {
 	v.Revocation = Verified
-	if err := h.checkDenied(s); err != nil {
+	if err := h.checkDenied(s, e.vouching(verify.Signature, verify.Provenance)...); err != nil {
 		v.fail(&v.Revocation, err)
 	}
 }
 
-func (h *Home) verifyOne(ctx context.Context, t target, prove *proving) Verification {
+func (h *Home) verifyOne(ctx context.Context, t target, lock *Lock, prove *proving) Verification {
 	v := unchecked(t.path)
 	v.ID, v.Version, v.Package = t.ref.ID, t.subject.Version, t.want
 	var files []digest.File
@@ -265,10 +267,10 @@ func (h *Home) verifyOne(ctx context.Context, t target, prove *proving) Verifica
 		sbom, err = prove.sbom(ctx, t.path, files)
 		v.judgeSBOM(sbom, err)
 	}
-	v.judgeDenials(h, t.subject)
 	evidence, err := prove.again(ctx, t.subject.Archive)
+	v.judgeDenials(h, t.subject, evidence)
 	v.judgeEvidence(h, judged{operation: policy.Install, id: v.ID, version: v.Version, platform: t.platform,
-		archive: t.subject.Archive, evidence: evidence, sbom: sbom}, err)
+		archive: t.subject.Archive, evidence: evidence, sbom: sbom, locked: lock.evidence(v.ID, t.subject.Archive)}, err)
 	return v
 }
 
@@ -415,7 +417,8 @@ func (h *Home) compareDigests(ctx context.Context, t target) (files []digest.Fil
 }
 
 // VerifyArchive checks an archive on its own: its digest where one is wanted, every
-// rule of extraction and manifest, and the local denials.
+// rule of extraction and manifest, what denies it, and what vouches for it, which is no
+// less than a lock records.
 func (h *Home) VerifyArchive(ctx context.Context, source string, want digest.Digest, asked Asked) (Verification, error) {
 	v := unchecked(source)
 	s, err := h.readSource(ctx, source, want)
@@ -433,10 +436,10 @@ func (h *Home) VerifyArchive(ctx context.Context, source string, want digest.Dig
 			subject.Archive = s.archive
 			sbom, err := s.sbom(ctx, c)
 			v.judgeSBOM(sbom, err)
-			v.judgeDenials(h, subject)
 			evidence, err := s.evidence()
+			v.judgeDenials(h, subject, evidence)
 			v.judgeEvidence(h, judged{operation: policy.Install, id: v.ID, version: v.Version, platform: c.Head.Platform,
-				archive: s.archive, evidence: evidence, sbom: sbom}, err)
+				archive: s.archive, evidence: evidence, sbom: sbom, locked: asked.Lock.evidence(v.ID, s.archive)}, err)
 			return v, nil
 		}
 	}
