@@ -216,6 +216,33 @@ func TestFetchSlowly(t *testing.T) {
 	refusedFetch(t, verify.FetchRequest{Network: network, URL: s.URL}, verify.CodeNetworkTimeout, "in time")
 }
 
+// TestFetchIdle holds that a server that falls silent is given up: before the file begins,
+// and in the middle of it.
+func TestFetchIdle(t *testing.T) {
+	defer func(begin, idle time.Duration) { fetchBegin, fetchIdle = begin, idle }(fetchBegin, fetchIdle)
+	for _, sends := range []string{"", "x"} {
+		fetchBegin, fetchIdle = 200*time.Millisecond, time.Minute
+		if sends != "" {
+			fetchBegin, fetchIdle = time.Minute, 200*time.Millisecond
+		}
+		s, network := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if sends != "" {
+				io.WriteString(w, sends)
+				http.NewResponseController(w).Flush()
+			}
+			select {
+			case <-r.Context().Done():
+			case <-time.After(20 * time.Second):
+			}
+		})
+		began := time.Now()
+		refusedFetch(t, verify.FetchRequest{Network: network, URL: s.URL}, verify.CodeNetworkTimeout, "in time")
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("after %q it was waited for %v", sends, took)
+		}
+	}
+}
+
 // TestFetchNamesItsServer holds that a server must prove its name, to authorities that are
 // known.
 func TestFetchNamesItsServer(t *testing.T) {
