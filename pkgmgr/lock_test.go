@@ -15,6 +15,7 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/lockfile"
 	"github.com/switchyard-plugins/switchyard/schemas/manifest"
+	"github.com/switchyard-plugins/switchyard/verify/revlist"
 )
 
 func TestRelock(t *testing.T) {
@@ -180,6 +181,26 @@ func TestRelockOfRevoked(t *testing.T) {
 		}
 		os.Remove(path)
 	}
+}
+
+// Who signed the archive that would be locked counts, whoever else is known of it.
+func TestRelockOfRevokedSigner(t *testing.T) {
+	w := newWorkspace(t, "version = 1\n[plugins.x]\nsource = \"dist/x.tar.zst\"\n")
+	f := newFleet(t)
+	w.site = f.site
+	f.deny(revlist.Entry{Kind: revlist.Signer, Signer: keyOfTest("compromised"), Reason: revlist.Compromised})
+	f.follow()
+	path := w.built(sample{id: "x", version: "1.0.0"}, "x.tar.zst")
+	sum, err := hashFile(path)
+	must(t, err)
+	w.install(path)
+	w.trust("x")
+	beside(t, path, "", "compromised "+string(sum))
+	_, err = w.relock(LockWrite)
+	as[*Revoked](t, err)
+	beside(t, path, "", "honest "+string(sum))
+	_, err = w.relock(LockWrite)
+	must(t, err)
 }
 
 // A script is locked for every platform at once.
