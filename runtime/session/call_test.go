@@ -37,6 +37,7 @@ func TestUnary(t *testing.T) {
 // Requests that are answered in another order than they were sent in.
 func TestConcurrentRequests(t *testing.T) {
 	const n = 20
+	answer := make(chan struct{})
 	session(t, testOptions(), func(p *scripted) {
 		type one struct {
 			g got
@@ -47,6 +48,7 @@ func TestConcurrentRequests(t *testing.T) {
 			g, r := p.request()
 			all = append(all, one{g, r})
 		}
+		<-answer
 		for i := range all {
 			o := all[n-1-i]
 			p.answer(o.g, o.r, string(o.r.Payload))
@@ -60,6 +62,7 @@ func TestConcurrentRequests(t *testing.T) {
 		if s := c.Lifecycle(); s != wire.LifecycleBusy {
 			t.Fatal(s)
 		}
+		close(answer)
 		for i, call := range calls {
 			result, err := call.Result()
 			if err != nil || string(result.Payload) != fmt.Sprintf(`{"n":%d}`, i) {
