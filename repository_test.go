@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -126,6 +128,32 @@ func TestSwitchyardLinks(t *testing.T) {
 		for _, heavy := range []string{"github.com/sigstore/", "github.com/spdx/", "github.com/santhosh-tekuri/", "google.golang.org/", "github.com/Masterminds/", "testing", "net/http", "crypto/tls"} {
 			if strings.HasPrefix(p.ImportPath, heavy) || p.ImportPath == "net" {
 				t.Errorf("switchyard links %s", p.ImportPath)
+			}
+		}
+	}
+}
+
+// TestStart holds what docs/performance.md says of start-up: of this module's packages
+// that the program links, and that a plugin links with the SDK, none allocates while it
+// is initialised.
+func TestStart(t *testing.T) {
+	for _, program := range []string{".", "./sdk/examples/repo-facts"} {
+		exe := filepath.Join(t.TempDir(), "program")
+		if out, err := exec.Command("go", "build", "-o", exe, program).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", program, err, out)
+		}
+		cmd := exec.Command(exe, "version")
+		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", program, err, out)
+		}
+		if !strings.Contains(string(out), "init runtime ") {
+			t.Fatalf("%s: no trace of initialisation:\n%s", program, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			if strings.HasPrefix(line, "init "+module) && !strings.Contains(line, " 0 allocs") {
+				t.Errorf("%s: %s", program, line)
 			}
 		}
 	}

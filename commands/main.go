@@ -14,8 +14,6 @@ import (
 	"io"
 
 	"github.com/urfave/cli/v2"
-
-	_ "github.com/switchyard-plugins/switchyard/commands/firstheap"
 )
 
 // Main runs the program once and returns its exit code.

@@ -27,10 +27,16 @@ const (
 	worthHelp = 128 << 10
 )
 
-// helpers holds a token for each extra goroutine that hashes in the process.
-var helpers = sync.OnceValue(func() chan struct{} {
-	return make(chan struct{}, max(0, runtime.GOMAXPROCS(0)-1))
-})
+// helpers returns what holds a token for each extra goroutine that hashes in the process.
+func helpers() chan struct{} {
+	spare.once.Do(func() { spare.tokens = make(chan struct{}, max(0, runtime.GOMAXPROCS(0)-1)) })
+	return spare.tokens
+}
+
+var spare struct {
+	once   sync.Once
+	tokens chan struct{}
+}
 
 // A hashQueue holds opened files until they are hashed, the largest first, by
 // helpers and by the goroutine that pushes them.

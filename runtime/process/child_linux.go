@@ -36,11 +36,20 @@ func runsByInode(f *os.File) (bool, error) {
 	return bytes.Equal(magic[:], []byte("\x7fELF")), nil
 }
 
+// once holds what is done or asked once in the life of this process.
+var once struct {
+	becomeSubreaper, closeToChildren, closeInherited, hasTerminal sync.Once
+
+	terminal bool
+}
+
 // becomeSubreaper makes orphaned descendants children of this process. A
 // kernel that refuses is reported by Guarantees, not here.
-var becomeSubreaper = sync.OnceFunc(func() {
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-})
+func becomeSubreaper() {
+	once.becomeSubreaper.Do(func() {
+		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	})
+}
 
 // closeToChildren keeps a child, which runs as the same user, from this process's
 // memory, environment and open files: without it /proc and ptrace would give it all of
@@ -48,9 +57,11 @@ var becomeSubreaper = sync.OnceFunc(func() {
 // process reads of itself stays readable to it: /proc/self/fd to its own threads, the
 // list of children to everybody. A process with CAP_SYS_PTRACE, as root's, is not kept
 // from anything.
-var closeToChildren = sync.OnceFunc(func() {
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-})
+func closeToChildren() {
+	once.closeToChildren.Do(func() {
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	})
+}
 
 // start runs on a goroutine that stays locked to its thread until the child
 // has been reaped.
@@ -105,29 +116,32 @@ func (h *handle) start(spec Spec, byPath bool, p *pipes) error {
 }
 
 // hasTerminal reports whether this process has a controlling terminal.
-var hasTerminal = sync.OnceValue(func() bool {
-	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	unix.Close(fd)
-	return true
-})
+func hasTerminal() bool {
+	once.hasTerminal.Do(func() {
+		if fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0); err == nil {
+			unix.Close(fd)
+			once.terminal = true
+		}
+	})
+	return once.terminal
+}
 
 // closeInherited keeps descriptors that this process was started with, such as a
 // caller's pipes and locks, from reaching any child. What Go opened itself is
 // marked already.
-var closeInherited = sync.OnceFunc(func() {
-	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
-		return
-	}
-	entries, _ := os.ReadDir("/proc/self/fd") // kernels before 5.11
-	for _, e := range entries {
-		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
-			unix.CloseOnExec(fd)
+func closeInherited() {
+	once.closeInherited.Do(func() {
+		if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+			return
 		}
-	}
-})
+		entries, _ := os.ReadDir("/proc/self/fd") // kernels before 5.11
+		for _, e := range entries {
+			if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+				unix.CloseOnExec(fd)
+			}
+		}
+	})
+}
 
 // forkExec retries while a process that is being forked elsewhere still holds
 // the file open for writing ("text file busy"): the holder execs within

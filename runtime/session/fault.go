@@ -88,8 +88,16 @@ type GivenUp struct {
 func (e *GivenUp) Error() string { return fmt.Sprintf("given up: %v", e.Cause) }
 func (e *GivenUp) Unwrap() error { return e.Cause }
 
-// ErrDeadline is the cause of what ends because its time is over.
-var ErrDeadline = fmt.Errorf("the request's deadline is past: %w", context.DeadlineExceeded)
+// ErrDeadline is the cause of what ends because its time is over. It wraps
+// context.DeadlineExceeded.
+var ErrDeadline error = deadline{}
+
+type deadline struct{}
+
+func (deadline) Error() string {
+	return "the request's deadline is past: " + context.DeadlineExceeded.Error()
+}
+func (deadline) Unwrap() error { return context.DeadlineExceeded }
 
 // malformed makes a fault of the plugin of a broken rule.
 func malformed(t wire.MessageType, rule wire.Code, format string, args ...any) *Fault {

@@ -242,7 +242,7 @@ func (s *subschema) keyword(name string, v *value) {
 	case "pattern":
 		s.pattern(name, v)
 	case "format":
-		if n.formed = formats[v.text]; n.formed == nil {
+		if n.formed = formed(v.text); n.formed == nil {
 			s.wrong(name, "must be one of base64url, date-time, decimal, int64, uri and uuid")
 			return
 		}

@@ -105,12 +105,22 @@ type scalar struct {
 	number float64
 }
 
-// formats are the values of format, all of which are asserted.
-var formats = map[string]func([]byte) bool{
-	"base64url": format.Base64URL[[]byte],
-	"date-time": format.DateTime[[]byte],
-	"decimal":   format.Decimal[[]byte],
-	"int64":     format.Int64[[]byte],
-	"uri":       format.URI[[]byte],
-	"uuid":      format.UUID[[]byte],
+// formed returns what holds a string to a format, nil for an unknown one. Every known
+// format is asserted.
+func formed(name string) func([]byte) bool {
+	switch name {
+	case "base64url":
+		return format.Base64URL[[]byte]
+	case "date-time":
+		return format.DateTime[[]byte]
+	case "decimal":
+		return format.Decimal[[]byte]
+	case "int64":
+		return format.Int64[[]byte]
+	case "uri":
+		return format.URI[[]byte]
+	case "uuid":
+		return format.UUID[[]byte]
+	}
+	return nil
 }

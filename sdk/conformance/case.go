@@ -181,7 +181,7 @@ func (p *parser) header(c *Case, number int, line string) error {
 		c.Deadline = d
 	case "manifest", "schema":
 		verb, value, _ := strings.Cut(rest, " ")
-		if _, known := packageEdits[word+" "+verb]; !known {
+		if _, known := packageEdits.get()[word+" "+verb]; !known {
 			return p.fail(number, "%q changes nothing of a package", word+" "+verb)
 		}
 		c.Manifest = append(c.Manifest, edit{number, word + " " + verb, strings.TrimSpace(value)})

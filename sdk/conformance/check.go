@@ -33,7 +33,7 @@ func (r *run) checkFrame(got received) (*frame, error) {
 	if err := r.checkEnvelope(f); err != nil {
 		return f, err
 	}
-	if feature := features[f.kind]; feature != "" && !r.conn.enabled[feature] {
+	if feature := features.get()[f.kind]; feature != "" && !r.conn.enabled[feature] {
 		return f, fmt.Errorf("a %s although %s is not on", f.kind, feature)
 	}
 	if err := checkShape(f.kind, f.body); err != nil {
@@ -56,7 +56,7 @@ func (r *run) checkEnvelope(f *frame) error {
 		}
 	}
 	f.kind = strings.Trim(string(e["messageType"]), `"`)
-	if _, known := shapes[f.kind]; !known || slices.Contains([]string{"identity", "deprecation", "capability", "operation", "problem", "range"}, f.kind) {
+	if _, known := shapes.get()[f.kind]; !known || slices.Contains([]string{"identity", "deprecation", "capability", "operation", "problem", "range"}, f.kind) {
 		return fmt.Errorf("a frame of the type %s, which no program sends", e["messageType"])
 	}
 	for name := range e {
@@ -67,7 +67,7 @@ func (r *run) checkEnvelope(f *frame) error {
 	if f.body = e[f.kind]; f.body == nil {
 		return fmt.Errorf("a %s frame without the member %s", f.kind, f.kind)
 	}
-	if v := strings.Trim(string(e["protocolVersion"]), `"`); !versionForm().MatchString(v) || r.conn.acked && v != r.conn.version {
+	if v := strings.Trim(string(e["protocolVersion"]), `"`); !versionForm.get().MatchString(v) || r.conn.acked && v != r.conn.version {
 		return fmt.Errorf("protocolVersion %q where %q was agreed", v, r.conn.version)
 	}
 	n, err := strconv.ParseUint(string(e["sequence"]), 10, 64)
@@ -77,7 +77,7 @@ func (r *run) checkEnvelope(f *frame) error {
 	r.conn.got = n
 	id := strings.Trim(string(e["messageId"]), `"`)
 	switch {
-	case !uuidForm().MatchString(id):
+	case !uuidForm.get().MatchString(id):
 		return fmt.Errorf("messageId %q, which is no UUID", id)
 	case id[14] != '7':
 		return fmt.Errorf("messageId %q, which is no UUID of version 7", id)
@@ -88,7 +88,7 @@ func (r *run) checkEnvelope(f *frame) error {
 	if t := strings.Trim(string(e["timestampUtc"]), `"`); !isTime(t) {
 		return fmt.Errorf("timestampUtc %q", t)
 	}
-	if t := string(e["traceId"]); t != "null" && !traceForm().MatchString(strings.Trim(t, `"`)) {
+	if t := string(e["traceId"]); t != "null" && !traceForm.get().MatchString(strings.Trim(t, `"`)) {
 		return fmt.Errorf("traceId %s", t)
 	}
 	if x := e["extensions"]; x[0] != '{' || len(x) > 16<<10 {
@@ -114,9 +114,11 @@ func (r *run) negotiated(f *frame) {
 
 // answers names the types of frames that answer one frame each, and what they
 // answer.
-var answers = map[string]string{
-	"helloAck": "hello", "initAck": "init", "settingsValidated": "settingsValidate", "cancelAck": "cancel", "heartbeatAck": "heartbeat", "receipt": "receiptQuery",
-}
+var answers = lazy[map[string]string]{make: func() map[string]string {
+	return map[string]string{
+		"helloAck": "hello", "initAck": "init", "settingsValidated": "settingsValidate", "cancelAck": "cancel", "heartbeatAck": "heartbeat", "receipt": "receiptQuery",
+	}
+}}
 
 // A fixed is what the protocol gives a code, whoever sends it; a handler may call
 // its own failure retryable or not.
@@ -124,17 +126,19 @@ type fixed struct {
 	retryable, blame string
 }
 
-var codes = map[string]fixed{
-	"unsupported_protocol": {"false", "plugin"}, "missing_required_feature": {"false", "plugin"},
-	"permission_denied": {"false", "host"}, "grant.expired": {"false", "host"}, "payload_class.denied": {"false", "host"},
-	"failed_precondition": {"false", "caller"}, "not_found": {"false", "caller"}, "already_exists": {"false", "caller"}, "conflict": {"true", "caller"},
-	"resource_exhausted": {"true", "environment"}, "unavailable": {"true", "environment"}, "deadline_exceeded": {"true", "environment"}, "secret.unresolved": {"false", "environment"},
-	"internal":      {"false", "plugin"},
-	"frame.invalid": {"false", ""}, "frame.too_large": {"false", ""}, "envelope.invalid": {"false", ""}, "sequence.violation": {"false", ""}, "state.violation": {"false", ""},
-	"json.syntax": {"false", ""}, "json.duplicate_name": {"false", ""}, "json.invalid_unicode": {"false", ""}, "json.limit": {"false", ""}, "json.number": {"false", ""},
-	"flow_control_violation": {"false", ""}, "invalid_argument": {"false", ""}, "schema.mismatch": {"false", ""}, "schema.unknown_member": {"false", ""},
-	"unknown_operation": {"false", ""}, "unsupported_operation_version": {"false", ""}, "deprecated.sunset": {"false", ""},
-}
+var codes = lazy[map[string]fixed]{make: func() map[string]fixed {
+	return map[string]fixed{
+		"unsupported_protocol": {"false", "plugin"}, "missing_required_feature": {"false", "plugin"},
+		"permission_denied": {"false", "host"}, "grant.expired": {"false", "host"}, "payload_class.denied": {"false", "host"},
+		"failed_precondition": {"false", "caller"}, "not_found": {"false", "caller"}, "already_exists": {"false", "caller"}, "conflict": {"true", "caller"},
+		"resource_exhausted": {"true", "environment"}, "unavailable": {"true", "environment"}, "deadline_exceeded": {"true", "environment"}, "secret.unresolved": {"false", "environment"},
+		"internal":      {"false", "plugin"},
+		"frame.invalid": {"false", ""}, "frame.too_large": {"false", ""}, "envelope.invalid": {"false", ""}, "sequence.violation": {"false", ""}, "state.violation": {"false", ""},
+		"json.syntax": {"false", ""}, "json.duplicate_name": {"false", ""}, "json.invalid_unicode": {"false", ""}, "json.limit": {"false", ""}, "json.number": {"false", ""},
+		"flow_control_violation": {"false", ""}, "invalid_argument": {"false", ""}, "schema.mismatch": {"false", ""}, "schema.unknown_member": {"false", ""},
+		"unknown_operation": {"false", ""}, "unsupported_operation_version": {"false", ""}, "deprecated.sunset": {"false", ""},
+	}
+}}
 
 // failing are the operations whose handlers decide by themselves whether their
 // failure is retryable.
@@ -143,7 +147,7 @@ var failing = []string{"fail", "append", "note", "count", "count-once", "secret"
 // checkCode holds an error to what the protocol says of its code.
 func (r *run) checkCode(f *frame, l *label) error {
 	code := strings.Trim(string(at(f.body, "code")), `"`)
-	rule, known := codes[code]
+	rule, known := codes.get()[code]
 	if !known {
 		return fmt.Errorf("an error with the code %q, which is no plugin's", code)
 	}
@@ -164,7 +168,7 @@ func (r *run) checkReply(f *frame) error {
 	if causation != "null" && !known {
 		return fmt.Errorf("a %s with the causationId %s, which was never sent", f.kind, causation)
 	}
-	if want := answers[f.kind]; want != "" && asked != want {
+	if want := answers.get()[f.kind]; want != "" && asked != want {
 		return fmt.Errorf("a %s whose causationId names no %s", f.kind, want)
 	}
 	if f.kind == "error" {

@@ -22,16 +22,18 @@ type expectation struct {
 }
 
 // connectionKinds are the types without a request.
-var connectionKinds = map[string]bool{
-	"helloAck": true, "initAck": true, "settingsValidated": true, "health": true, "heartbeat": true, "heartbeatAck": true, "receipt": true, "goAway": true,
-}
+var connectionKinds = lazy[map[string]bool]{make: func() map[string]bool {
+	return map[string]bool{
+		"helloAck": true, "initAck": true, "settingsValidated": true, "health": true, "heartbeat": true, "heartbeatAck": true, "receipt": true, "goAway": true,
+	}
+}}
 
 // expected reads "TYPE [LABEL] [JSON or CODE]"; TYPE may be a choice a|b.
 func (r *run) expected(s step) (expectation, error) {
 	kind, rest, _ := strings.Cut(s.text, " ")
 	x := expectation{kinds: strings.Split(kind, "|"), timeout: r.patience}
 	x.label, rest = takeLabel(strings.TrimSpace(rest), r.names())
-	if connectionKinds[x.kinds[0]] {
+	if connectionKinds.get()[x.kinds[0]] {
 		x.label = connectionLabel
 	}
 	for _, e := range s.edits {

@@ -21,16 +21,18 @@ type matcher struct {
 
 // matcherKinds lists the words that begin a matcher; anything else is a JSON
 // value that the member must equal.
-var matcherKinds = map[string]bool{ // value: takes an argument
-	"absent": false, "present": false, "uuid": false, "time": false, "string": false, "digest": false, "object": false,
-	"not": true, "any-of": true, "match": true, "above": true, "below": true, "length": true, "->": true, "sha256": true, "sha256-jcs": true, "same-set": true,
-	"contains": true, "about": true,
-}
+var matcherKinds = lazy[map[string]bool]{make: func() map[string]bool {
+	return map[string]bool{ // value: takes an argument
+		"absent": false, "present": false, "uuid": false, "time": false, "string": false, "digest": false, "object": false,
+		"not": true, "any-of": true, "match": true, "above": true, "below": true, "length": true, "->": true, "sha256": true, "sha256-jcs": true, "same-set": true,
+		"contains": true, "about": true,
+	}
+}}
 
 func parseMatcher(text string) (matcher, error) {
 	word, rest, _ := strings.Cut(text, " ")
 	rest = strings.TrimSpace(rest)
-	takes, known := matcherKinds[word]
+	takes, known := matcherKinds.get()[word]
 	switch {
 	case !known && text == "":
 		return matcher{}, errors.New("what must it be?")
@@ -48,14 +50,14 @@ func parseMatcher(text string) (matcher, error) {
 }
 
 var (
-	uuidForm   = pattern(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
-	digestForm = pattern(`^sha256:[0-9a-f]{64}$`)
-	traceForm  = pattern(`^[0-9a-f]{32}$`)
-	timeForm   = pattern(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$`)
+	uuidForm   = pattern{text: `^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`}
+	digestForm = pattern{text: `^sha256:[0-9a-f]{64}$`}
+	traceForm  = pattern{text: `^[0-9a-f]{32}$`}
+	timeForm   = pattern{text: `^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$`}
 )
 
 func isTime(s string) bool {
-	if !timeForm().MatchString(s) {
+	if !timeForm.get().MatchString(s) {
 		return false
 	}
 	_, err := time.Parse(time.RFC3339Nano, s)
@@ -101,11 +103,11 @@ func (m matcher) apply(v variables, path string, value json.RawMessage) error {
 	case "string":
 		ok = isString
 	case "uuid":
-		ok = uuidForm().MatchString(s)
+		ok = uuidForm.get().MatchString(s)
 	case "time":
 		ok = isTime(s)
 	case "digest":
-		ok = digestForm().MatchString(s)
+		ok = digestForm.get().MatchString(s)
 	case "object":
 		ok = value[0] == '{'
 	case "match":

@@ -17,10 +17,12 @@ import (
 // packageEdits are the changes that a case's header can make to the package. The
 // manifest's digest is made true again afterwards, except by "manifest text",
 // which replaces the file, and "manifest last", which is done after that.
-var packageEdits = map[string]bool{
-	"manifest set": true, "manifest remove": true, "manifest last": true, "manifest text": true, "manifest absent": true,
-	"schema text": true, "schema remove": true, "schema set": true,
-}
+var packageEdits = lazy[map[string]bool]{make: func() map[string]bool {
+	return map[string]bool{
+		"manifest set": true, "manifest remove": true, "manifest last": true, "manifest text": true, "manifest absent": true,
+		"schema text": true, "schema remove": true, "schema set": true,
+	}
+}}
 
 // An operation is what the runner needs to know of one to call it.
 type operation struct {

@@ -11,35 +11,37 @@ import (
 )
 
 // bodies are what the runner sends of each type where a case says nothing else.
-var bodies = map[string]string{
-	"hello": `{"hostVersion":"1.0.0","protocol":{"min":"1.0","max":"1.2"},"requires":[],` +
-		`"supports":["health.watch.v1","cancel.v1","progress.v1","flow.credit.v1","receipt.v1","heartbeat.v1","secrets.inject.v1","settings.validate.v1"],"codecs":["json"],"maxFrameBytes":8388608}`,
-	"init": `{"instanceId":$uuid,"grants":[{"permissionsGrantId":"grant-files","permissionId":"files","scope":"filesystem.read"},` +
-		`{"permissionsGrantId":"grant-private","permissionId":"private","scope":"bounded.private-data"}],"settings":{"greeting":"hello"},"settingsDigest":null,` +
-		`"limits":{"requestTimeoutMs":30000,"heartbeatIntervalMs":60000,"maxInFlight":64},"acceptedClasses":["public","internal","sensitive"]}`,
-	"settingsValidate": `{"settings":{"greeting":"hello"}}`,
-	"request": `{"requestId":$uuid,"operationId":$uuid,"idempotencyKey":null,"attempt":1,"deadlineUtc":null,"capabilityId":"conformance.basic","operationName":"echo",` +
-		`"operationVersion":"1.0","permissionsGrantId":"grant-files","payloadClass":"internal","payload":{"value":1}}`,
-	"settingsValidated": `{"valid":true,"problems":[]}`,
-	"response":          `{"requestId":$uuid,"operationId":$uuid,"payloadClass":"internal","payload":{"value":1}}`,
-	"error":             `{"code":"internal","message":"the host has a fault","retryable":false,"blameDomain":"host","severity":"fatal","requestId":null,"operationId":null}`,
-	"progress":          `{"requestId":$uuid,"operationId":$uuid,"message":"hm"}`,
-	"streamItem":        `{"requestId":$uuid,"operationId":$uuid,"index":0,"payload":{"n":1}}`,
-	"streamEnd":         `{"requestId":$uuid,"operationId":$uuid,"itemCount":0,"byteCount":0}`,
-	"flow":              `{"requestId":$uuid,"creditItems":1,"creditBytes":65536}`,
-	"cancel":            `{"requestId":$uuid,"reason":"the case says so"}`,
-	"cancelAck":         `{"requestId":$uuid}`,
-	"cancelled":         `{"requestId":$uuid,"operationId":$uuid}`,
-	"healthCheck":       `{"watch":false}`,
-	"health":            `{"status":"healthy","updatedAtUtc":$now}`,
-	"heartbeat":         `{"nonce":"n-1"}`,
-	"heartbeatAck":      `{"nonce":"n-1"}`,
-	"receiptQuery":      `{"receiptId":$uuid}`,
-	"goAway":            `{"lastAcceptedSequence":0,"reason":"the host shuts down","graceMs":1000}`,
-	"helloAck":          `{"protocolVersion":"1.2"}`,
-	"initAck":           `{"status":"ready","capabilities":[]}`,
-	"receipt":           `{}`,
-}
+var bodies = lazy[map[string]string]{make: func() map[string]string {
+	return map[string]string{
+		"hello": `{"hostVersion":"1.0.0","protocol":{"min":"1.0","max":"1.2"},"requires":[],` +
+			`"supports":["health.watch.v1","cancel.v1","progress.v1","flow.credit.v1","receipt.v1","heartbeat.v1","secrets.inject.v1","settings.validate.v1"],"codecs":["json"],"maxFrameBytes":8388608}`,
+		"init": `{"instanceId":$uuid,"grants":[{"permissionsGrantId":"grant-files","permissionId":"files","scope":"filesystem.read"},` +
+			`{"permissionsGrantId":"grant-private","permissionId":"private","scope":"bounded.private-data"}],"settings":{"greeting":"hello"},"settingsDigest":null,` +
+			`"limits":{"requestTimeoutMs":30000,"heartbeatIntervalMs":60000,"maxInFlight":64},"acceptedClasses":["public","internal","sensitive"]}`,
+		"settingsValidate": `{"settings":{"greeting":"hello"}}`,
+		"request": `{"requestId":$uuid,"operationId":$uuid,"idempotencyKey":null,"attempt":1,"deadlineUtc":null,"capabilityId":"conformance.basic","operationName":"echo",` +
+			`"operationVersion":"1.0","permissionsGrantId":"grant-files","payloadClass":"internal","payload":{"value":1}}`,
+		"settingsValidated": `{"valid":true,"problems":[]}`,
+		"response":          `{"requestId":$uuid,"operationId":$uuid,"payloadClass":"internal","payload":{"value":1}}`,
+		"error":             `{"code":"internal","message":"the host has a fault","retryable":false,"blameDomain":"host","severity":"fatal","requestId":null,"operationId":null}`,
+		"progress":          `{"requestId":$uuid,"operationId":$uuid,"message":"hm"}`,
+		"streamItem":        `{"requestId":$uuid,"operationId":$uuid,"index":0,"payload":{"n":1}}`,
+		"streamEnd":         `{"requestId":$uuid,"operationId":$uuid,"itemCount":0,"byteCount":0}`,
+		"flow":              `{"requestId":$uuid,"creditItems":1,"creditBytes":65536}`,
+		"cancel":            `{"requestId":$uuid,"reason":"the case says so"}`,
+		"cancelAck":         `{"requestId":$uuid}`,
+		"cancelled":         `{"requestId":$uuid,"operationId":$uuid}`,
+		"healthCheck":       `{"watch":false}`,
+		"health":            `{"status":"healthy","updatedAtUtc":$now}`,
+		"heartbeat":         `{"nonce":"n-1"}`,
+		"heartbeatAck":      `{"nonce":"n-1"}`,
+		"receiptQuery":      `{"receiptId":$uuid}`,
+		"goAway":            `{"lastAcceptedSequence":0,"reason":"the host shuts down","graceMs":1000}`,
+		"helloAck":          `{"protocolVersion":"1.2"}`,
+		"initAck":           `{"status":"ready","capabilities":[]}`,
+		"receipt":           `{}`,
+	}
+}}
 
 // send builds a frame from its defaults and the case's edits, and sends it. An
 // edit whose path begins with @ changes the envelope; @length replaces the
@@ -48,7 +50,7 @@ func (r *run) send(kind string, edits []edit, before func(body []member) ([]memb
 	if err := r.ensure(); err != nil {
 		return err
 	}
-	text, err := r.vars.expand(bodies[kind])
+	text, err := r.vars.expand(bodies.get()[kind])
 	if err != nil {
 		return err
 	}

@@ -6,47 +6,50 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode/utf8"
 )
 
 // shapes describes every body that a program may send. A member is its name, "?"
 // if it may be absent, its kind, and "|null" if it may be null. A kind is one of
 // shapeKinds, {…} of another shape, [kind] for a list, or a choice of words.
-var shapes = map[string]string{
-	"helloAck":          "protocolVersion version, enabledFeatures [string], requires [string], codec string, maxFrameBytes count, manifestDigest digest, plugin {identity}, deprecations [{deprecation}]",
-	"identity":          "pluginId string, publisherId string, packageVersion string",
-	"deprecation":       "element string, deprecatedSince string, sunsetAfter string, replacement? string, behaviorAfterSunset error",
-	"initAck":           "status ready/degraded, message? string, capabilities [{capability}]",
-	"capability":        "id string, version string, operations [{operation}]",
-	"operation":         "name string, operationVersion version",
-	"settingsValidated": "valid bool, normalized? any, problems [{problem}]",
-	"problem":           "path string, message string",
-	"response":          "requestId uuid, operationId uuid, payloadClass public/internal/sensitive/secret/regulated, payload any, receipt? {receipt}",
-	"error": "code code, message text, retryable bool, blameDomain caller/host/plugin/transport/environment, severity info/warning/error/fatal, requestId uuid|null, operationId uuid|null, " +
-		"details? any, receipt? {receipt}, existingOperationId? uuid, supportedProtocol? {range}, recommendedProtocolVersion? version",
-	"range":        "min version, max version",
-	"progress":     "requestId uuid, operationId uuid, message text, percentCompleted? percent, current? integer, total? integer",
-	"streamItem":   "requestId uuid, operationId uuid, index count, payload any",
-	"streamEnd":    "requestId uuid, operationId uuid, itemCount count, byteCount count",
-	"flow":         "requestId uuid, creditItems count, creditBytes count",
-	"cancelAck":    "requestId uuid",
-	"cancelled":    "requestId uuid, operationId uuid, receipt? {receipt}",
-	"health":       "status healthy/degraded/unhealthy, message? text, updatedAtUtc time",
-	"heartbeat":    "nonce string",
-	"heartbeatAck": "nonce string",
-	"goAway":       "lastAcceptedSequence count, reason string, graceMs count",
-	"receipt": "receiptSchemaVersion urn:switchyard:receipt:1, receiptId uuid, pluginId string, publisherId string, packageVersion string, manifestDigest digest, capabilityId string, " +
-		"operationName string, operationVersion version, operationId uuid, idempotencyKey string|null, attempt count, executionState completed/failed/cancelled/in_progress/abandoned, " +
-		"effectState none/committed/partial/rolled_back/unknown, startedAtUtc time, issuedAtUtc time, requestDigest digest, resultDigest digest|null, itemCount count, byteCount count, errorCode code|null, expiresAtUtc time",
-}
+var shapes = lazy[map[string]string]{make: func() map[string]string {
+	return map[string]string{
+		"helloAck":          "protocolVersion version, enabledFeatures [string], requires [string], codec string, maxFrameBytes count, manifestDigest digest, plugin {identity}, deprecations [{deprecation}]",
+		"identity":          "pluginId string, publisherId string, packageVersion string",
+		"deprecation":       "element string, deprecatedSince string, sunsetAfter string, replacement? string, behaviorAfterSunset error",
+		"initAck":           "status ready/degraded, message? string, capabilities [{capability}]",
+		"capability":        "id string, version string, operations [{operation}]",
+		"operation":         "name string, operationVersion version",
+		"settingsValidated": "valid bool, normalized? any, problems [{problem}]",
+		"problem":           "path string, message string",
+		"response":          "requestId uuid, operationId uuid, payloadClass public/internal/sensitive/secret/regulated, payload any, receipt? {receipt}",
+		"error": "code code, message text, retryable bool, blameDomain caller/host/plugin/transport/environment, severity info/warning/error/fatal, requestId uuid|null, operationId uuid|null, " +
+			"details? any, receipt? {receipt}, existingOperationId? uuid, supportedProtocol? {range}, recommendedProtocolVersion? version",
+		"range":        "min version, max version",
+		"progress":     "requestId uuid, operationId uuid, message text, percentCompleted? percent, current? integer, total? integer",
+		"streamItem":   "requestId uuid, operationId uuid, index count, payload any",
+		"streamEnd":    "requestId uuid, operationId uuid, itemCount count, byteCount count",
+		"flow":         "requestId uuid, creditItems count, creditBytes count",
+		"cancelAck":    "requestId uuid",
+		"cancelled":    "requestId uuid, operationId uuid, receipt? {receipt}",
+		"health":       "status healthy/degraded/unhealthy, message? text, updatedAtUtc time",
+		"heartbeat":    "nonce string",
+		"heartbeatAck": "nonce string",
+		"goAway":       "lastAcceptedSequence count, reason string, graceMs count",
+		"receipt": "receiptSchemaVersion urn:switchyard:receipt:1, receiptId uuid, pluginId string, publisherId string, packageVersion string, manifestDigest digest, capabilityId string, " +
+			"operationName string, operationVersion version, operationId uuid, idempotencyKey string|null, attempt count, executionState completed/failed/cancelled/in_progress/abandoned, " +
+			"effectState none/committed/partial/rolled_back/unknown, startedAtUtc time, issuedAtUtc time, requestDigest digest, resultDigest digest|null, itemCount count, byteCount count, errorCode code|null, expiresAtUtc time",
+	}
+}}
 
 // features names, for each message that belongs to one, the feature without
 // which it must not be sent.
-var features = map[string]string{
-	"settingsValidated": "settings.validate.v1", "progress": "progress.v1", "streamItem": "flow.credit.v1", "streamEnd": "flow.credit.v1", "flow": "flow.credit.v1",
-	"cancelAck": "cancel.v1", "cancelled": "cancel.v1", "heartbeat": "heartbeat.v1", "heartbeatAck": "heartbeat.v1", "receipt": "receipt.v1",
-}
+var features = lazy[map[string]string]{make: func() map[string]string {
+	return map[string]string{
+		"settingsValidated": "settings.validate.v1", "progress": "progress.v1", "streamItem": "flow.credit.v1", "streamEnd": "flow.credit.v1", "flow": "flow.credit.v1",
+		"cancelAck": "cancel.v1", "cancelled": "cancel.v1", "heartbeat": "heartbeat.v1", "heartbeatAck": "heartbeat.v1", "receipt": "receipt.v1",
+	}
+}}
 
 // A field is one member of a shape.
 type field struct {
@@ -54,9 +57,9 @@ type field struct {
 	optional, nullable bool
 }
 
-var shapeOf = sync.OnceValue(func() map[string][]field {
+var shapeOf = lazy[map[string][]field]{make: func() map[string][]field {
 	all := map[string][]field{}
-	for name, text := range shapes {
+	for name, text := range shapes.get() {
 		for part := range strings.SplitSeq(text, ", ") {
 			n, kind, _ := strings.Cut(part, " ")
 			f := field{name: strings.TrimSuffix(n, "?"), optional: strings.HasSuffix(n, "?")}
@@ -65,11 +68,11 @@ var shapeOf = sync.OnceValue(func() map[string][]field {
 		}
 	}
 	return all
-})
+}}
 
 var (
-	versionForm = pattern(`^\d+\.\d+$`)
-	codeForm    = pattern(`^[a-z][a-z_]*(\.[a-z_]+)*$`)
+	versionForm = pattern{text: `^\d+\.\d+$`}
+	codeForm    = pattern{text: `^[a-z][a-z_]*(\.[a-z_]+)*$`}
 )
 
 // checkShape holds a body to its shape and says what is wrong with it.
@@ -78,7 +81,7 @@ func checkShape(shape string, text json.RawMessage) error {
 	if text == nil || text[0] != '{' || json.Unmarshal(text, &members) != nil {
 		return fmt.Errorf("%s is no object", shape)
 	}
-	fields := shapeOf()[shape]
+	fields := shapeOf.get()[shape]
 	for name := range members {
 		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
 			return fmt.Errorf("%s has the unknown member %q", shape, name)
@@ -137,15 +140,15 @@ func checkKind(kind string, value json.RawMessage) error {
 	case "text":
 		ok = isString && utf8.RuneCountInString(s) <= 4096
 	case "uuid":
-		ok = uuidForm().MatchString(s)
+		ok = uuidForm.get().MatchString(s)
 	case "digest":
-		ok = digestForm().MatchString(s)
+		ok = digestForm.get().MatchString(s)
 	case "time":
 		ok = isTime(s)
 	case "version":
-		ok = versionForm().MatchString(s)
+		ok = versionForm.get().MatchString(s)
 	case "code":
-		ok = codeForm().MatchString(s)
+		ok = codeForm.get().MatchString(s)
 	default:
 		ok = isString && slices.Contains(strings.Split(kind, "/"), s)
 	}

@@ -5,10 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -18,18 +16,12 @@ type variables map[string]string
 
 var (
 	// reference is $name, $name+300ms or ${name}.
-	reference = pattern(`\$\$|\$\{([a-zA-Z][a-zA-Z0-9.]*)\}|\$([a-z][a-zA-Z0-9]*(?:\.[a-zA-Z0-9]+)*)([+-](?:\d+(?:ms|s|m|h))+)?`)
+	reference = pattern{text: `\$\$|\$\{([a-zA-Z][a-zA-Z0-9.]*)\}|\$([a-z][a-zA-Z0-9]*(?:\.[a-zA-Z0-9]+)*)([+-](?:\d+(?:ms|s|m|h))+)?`}
 	// octets is ⟨EF BB BF⟩, ⟨"x"*100⟩ for a text that is repeated, or ⟨members 9⟩ for
 	// so many members with different names.
-	octets = pattern(`⟨([^⟩]*)⟩`)
-	repeat = pattern(`^("(?:[^"\\]|\\.)*")\*(\d+)$`)
+	octets = pattern{text: `⟨([^⟩]*)⟩`}
+	repeat = pattern{text: `^("(?:[^"\\]|\\.)*")\*(\d+)$`}
 )
-
-// pattern returns a function that compiles a pattern when it is first asked for:
-// the program that links this package starts often and runs it seldom.
-func pattern(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
 
 // wireTime is the form of timestamps that the runner sends.
 const wireTime = "2006-01-02T15:04:05.000000Z"
@@ -38,11 +30,11 @@ const wireTime = "2006-01-02T15:04:05.000000Z"
 // text, ${name} the same without its quotes, $$ a dollar.
 func (v variables) expand(text string) (string, error) {
 	var failed error
-	text = reference().ReplaceAllStringFunc(text, func(found string) string {
+	text = reference.get().ReplaceAllStringFunc(text, func(found string) string {
 		if found == "$$" {
 			return "$"
 		}
-		m := reference().FindStringSubmatch(found)
+		m := reference.get().FindStringSubmatch(found)
 		name := m[1] + m[2]
 		value, err := v.value(name, m[3])
 		if err != nil {
@@ -56,7 +48,7 @@ func (v variables) expand(text string) (string, error) {
 	if failed != nil {
 		return "", failed
 	}
-	text = octets().ReplaceAllStringFunc(text, func(found string) string {
+	text = octets.get().ReplaceAllStringFunc(text, func(found string) string {
 		inner := strings.TrimSuffix(strings.TrimPrefix(found, "⟨"), "⟩")
 		out, err := parseOctets(inner)
 		if err != nil {
@@ -93,7 +85,7 @@ func (v variables) value(name, offset string) (string, error) {
 }
 
 func parseOctets(inner string) (string, error) {
-	if m := repeat().FindStringSubmatch(inner); m != nil {
+	if m := repeat.get().FindStringSubmatch(inner); m != nil {
 		unit, err := strconv.Unquote(m[1])
 		if err != nil {
 			return "", fmt.Errorf("⟨%s⟩: %w", inner, err)

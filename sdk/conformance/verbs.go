@@ -25,11 +25,17 @@ type verb struct {
 	do       func(*run, step) error
 }
 
-// verbs returns what the steps of a case can be, by name. It is made when it is
-// first asked for.
-var verbs func() map[string]verb
+// verbs returns what the steps of a case can be, by name.
+func verbs() map[string]verb {
+	verbTable.once.Do(func() { verbTable.all = allVerbs() })
+	return verbTable.all
+}
 
-func init() { verbs = sync.OnceValue(allVerbs) } // repeat runs other verbs
+// verbTable is no lazy: repeat runs other verbs, so its initial value would name itself.
+var verbTable struct {
+	once sync.Once
+	all  map[string]verb
+}
 
 func allVerbs() map[string]verb {
 	return map[string]verb{
@@ -108,7 +114,7 @@ func needsDuration(_ *parser, s *step) error {
 }
 
 func checkKindKnown(_ *parser, s *step) error {
-	if _, ok := bodies[s.text]; !ok {
+	if _, ok := bodies.get()[s.text]; !ok {
 		return fmt.Errorf("%q is no message type", s.text)
 	}
 	return nil
@@ -128,7 +134,7 @@ func checkCall(p *parser, s *step) error {
 func checkExpect(p *parser, s *step) error {
 	kinds, rest, _ := strings.Cut(s.text, " ")
 	for k := range strings.SplitSeq(kinds, "|") {
-		if _, ok := shapes[k]; !ok {
+		if _, ok := shapes.get()[k]; !ok {
 			return fmt.Errorf("%q is no message type that a program sends", k)
 		}
 	}

@@ -15,10 +15,17 @@ import (
 // The causes with which the context of a running operation is cancelled.
 var (
 	ErrCancelled     = errors.New("the host cancelled the request")
-	ErrDeadline      = fmt.Errorf("the deadline of the request has passed: %w", context.DeadlineExceeded)
+	ErrDeadline      = error(deadline{}) // wraps context.DeadlineExceeded
 	ErrSessionClosed = errors.New("the session has ended")
 	errAborted       = errors.New("the request has failed")
 )
+
+type deadline struct{}
+
+func (deadline) Error() string {
+	return "the deadline of the request has passed: " + context.DeadlineExceeded.Error()
+}
+func (deadline) Unwrap() error { return context.DeadlineExceeded }
 
 const (
 	// ending is what cancelled handlers and unsent frames have when a session ends

@@ -32,27 +32,20 @@ func parseUUID[T string | []byte](s T) (u UUID, ok bool) {
 	}
 	for i, at := range [16]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34} {
 		high, low := nibbles[s[at]], nibbles[s[at+1]]
-		if high|low > 15 {
+		if high == 0 || low == 0 {
 			return UUID{}, false
 		}
-		u[i] = high<<4 | low
+		u[i] = (high-1)<<4 | (low - 1)
 	}
 	return u, true
 }
 
-// nibbles maps a hexadecimal digit to its value and any other byte to 255.
-var nibbles = func() (n [256]byte) {
-	for i := range n {
-		n[i] = 255
-	}
-	for i := range byte(10) {
-		n['0'+i] = i
-	}
-	for i := range byte(6) {
-		n['a'+i], n['A'+i] = 10+i, 10+i
-	}
-	return n
-}()
+// nibbles maps a hexadecimal digit to one more than its value and any other byte to 0.
+var nibbles = [256]byte{
+	'0': 1, '1': 2, '2': 3, '3': 4, '4': 5, '5': 6, '6': 7, '7': 8, '8': 9, '9': 10,
+	'a': 11, 'b': 12, 'c': 13, 'd': 14, 'e': 15, 'f': 16,
+	'A': 11, 'B': 12, 'C': 13, 'D': 14, 'E': 15, 'F': 16,
+}
 
 // A NullUUID is a UUID or null.
 type NullUUID struct {
@@ -115,7 +108,7 @@ func parseTraceID[T string | []byte](s T) (t TraceID, ok bool) {
 		return t, false
 	}
 	for i := range len(s) {
-		if nibbles[s[i]] > 15 {
+		if nibbles[s[i]] == 0 {
 			return TraceID{}, false
 		}
 		t[i] = s[i]

@@ -132,7 +132,7 @@ func IsDigest(t []byte) bool {
 		return false
 	}
 	for _, c := range t[len(prefix):] {
-		if nibbles[c] > 15 || 'A' <= c && c <= 'F' {
+		if nibbles[c] == 0 || 'A' <= c && c <= 'F' {
 			return false
 		}
 	}

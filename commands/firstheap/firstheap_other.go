@@ -1,5 +1,0 @@
-//go:build !linux
-
-package firstheap
-
-func collapse() error { return nil }
