@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ProgressUpdate,
         SettingsError,
         SettingsProblem,
+        format_time,
     )
     from .operation import Operation
     from .package import Package, PackageError
@@ -74,6 +75,7 @@ _PLACES = {
     "ProgressUpdate": "models",
     "SettingsError": "models",
     "SettingsProblem": "models",
+    "format_time": "models",
     "Operation": "operation",
     "Package": "package",
     "PackageError": "package",
@@ -119,6 +121,7 @@ __all__ = [
     "SettingsError",
     "SettingsProblem",
     "bad_input",
+    "format_time",
     "not_granted",
     "run",
     "unknown_action",

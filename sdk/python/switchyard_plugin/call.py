@@ -36,6 +36,11 @@ SCOPES = (SCOPE_METADATA_READ, SCOPE_FILES_READ, SCOPE_OPERATE)
 CAPABILITY_INSPECT = "project.inspect"
 CAPABILITY_OPERATE = "project.operate"
 
+METHOD_INITIALIZE = "initialize"
+METHOD_HEALTH = "plugin.health"
+
+OPERATE_STATUSES = ("succeeded", "partially_succeeded", "failed")
+
 MALFORMED = -32700
 UNKNOWN_METHOD = -32601
 BAD_PARAMS = -32602
@@ -348,11 +353,11 @@ class _Server:
             return _failure(number, fault.code, str(fault))
 
     async def _dispatch(self, method: str, params: Any, has_params: bool) -> str:
-        if method == "initialize":
+        if method == METHOD_INITIALIZE:
             return self._initialize(params, has_params)
         if not self.initialized:
             raise CallError("initialize must be called first", STATE)
-        if method == "plugin.health":
+        if method == METHOD_HEALTH:
             _members(params, has_params, {})
             result = await self._call(method, self.plugin._health or _healthy)
             return _valid(_health, result)
@@ -638,7 +643,7 @@ def _inspection(result: InspectResult) -> dict[str, Any]:
 
 
 def _operation(result: OperateResult) -> dict[str, Any]:
-    if result.status not in ("succeeded", "partially_succeeded", "failed"):
+    if result.status not in OPERATE_STATUSES:
         raise _Wrong("status must be succeeded, partially_succeeded or failed")
     return {
         "status": result.status,
