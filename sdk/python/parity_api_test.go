@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 )
@@ -22,9 +23,12 @@ type pythonAPI struct {
 	Constants map[string][]any
 }
 
+var pythonSource = sync.OnceValues(func() ([]byte, error) { return command("python3", "tests/public_api.py").Output() })
+
 func readPython(t *testing.T) pythonAPI {
 	t.Helper()
-	out, err := command(python(t), "tests/public_api.py").Output()
+	python(t)
+	out, err := pythonSource()
 	if err != nil {
 		t.Fatal(err)
 	}
