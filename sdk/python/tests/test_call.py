@@ -19,7 +19,8 @@ from typing import Any
 from switchyard_plugin import (
     Action, CallError, CallPlugin, Fact, HealthResult, InspectRequest, InspectResult, OperateRequest, OperateResult, bad_input, not_granted, unknown_action,
 )  # fmt: skip
-from switchyard_plugin.call import MAX_MESSAGE_BYTES, CallManifestError
+from switchyard_plugin.call_errors import CallManifestError
+from switchyard_plugin.call_words import MAX_MESSAGE_BYTES
 from switchyard_plugin.transport import Transport
 
 from .support import ROOT

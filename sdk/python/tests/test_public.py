@@ -116,11 +116,13 @@ class PublicTest(unittest.TestCase):
 
 
 def _known() -> dict[str, object]:
+    from switchyard_plugin.call import CallPlugin
     from switchyard_plugin.connection import Connection
     from switchyard_plugin.manifest import OperationSpec
     from switchyard_plugin.schema import Problem, Schema
+    from switchyard_plugin.schema_compile import Builder
 
-    return {"Connection": Connection, "OperationSpec": OperationSpec, "Problem": Problem, "Schema": Schema, "SessionPlugin": switchyard_plugin.SessionPlugin, "Operation": switchyard_plugin.Operation}
+    return {"Builder": Builder, "CallPlugin": CallPlugin, "Connection": Connection, "OperationSpec": OperationSpec, "Problem": Problem, "Schema": Schema, "SessionPlugin": switchyard_plugin.SessionPlugin, "Operation": switchyard_plugin.Operation}
 
 
 if __name__ == "__main__":
