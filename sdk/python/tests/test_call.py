@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from switchyard_plugin import (
-    Action, CallError, CallPlugin, Fact, HealthResult, InspectRequest, InspectResult, OperateRequest, OperateResult, bad_input, not_granted, unknown_action,
+    Action, CallError, CallPlugin, Fact, HealthResult, InspectRequest, InspectResult, OperateRequest, OperateResult, Project, bad_input, not_granted, unknown_action,
 )  # fmt: skip
 from switchyard_plugin.call_errors import CallManifestError
 from switchyard_plugin.call_words import MAX_MESSAGE_BYTES
@@ -188,6 +188,10 @@ class CallTest(unittest.TestCase):
         self.assertEqual(self.operate("scope")["error"]["code"], -32003)
         self.assertEqual(self.operate("other")["error"], {"code": -32602, "message": 'unknown action "other"'})
         self.assertEqual(self.operate("large")["error"]["code"], -32603)
+
+    def test_granted(self) -> None:
+        for request_ in (InspectRequest(Project("p", "P"), ("project.operate",)), OperateRequest(Project("p", "P"), "x", {}, ("project.operate",))):
+            self.assertEqual((request_.granted("project.operate"), request_.granted("project.files.read")), (True, False))
 
     def test_cancellation(self) -> None:
         self.assertEqual(self.operate("hold", wait=0.2)["result"]["summary"], "cancelled")
