@@ -185,9 +185,21 @@ class CallTest(unittest.TestCase):
     def test_errors(self) -> None:
         self.assertEqual(self.operate("bad")["error"]["code"], -32602)
         self.assertEqual(len(self.operate("bad")["error"]["message"]), 1024)
-        self.assertEqual(self.operate("scope")["error"]["code"], -32003)
+        self.assertEqual(self.operate("scope")["error"], {"code": -32003, "message": str(not_granted("project.files.read"))})
         self.assertEqual(self.operate("other")["error"], {"code": -32602, "message": 'unknown action "other"'})
         self.assertEqual(self.operate("large")["error"]["code"], -32603)
+
+    def test_health(self) -> None:
+        plugin = self.plugin()
+        data = request(1, "initialize", INITIALIZE) + request(2, "plugin.health", {})
+        self.assertEqual(serve(plugin, data)[0][1]["result"]["status"], "healthy")
+
+        @plugin.health
+        async def health() -> HealthResult:
+            return HealthResult("degraded", "slow")
+
+        found = serve(plugin, data)[0][1]["result"]
+        self.assertEqual((found["status"], found["message"]), ("degraded", "slow"))
 
     def test_granted(self) -> None:
         for request_ in (InspectRequest(Project("p", "P"), ("project.operate",)), OperateRequest(Project("p", "P"), "x", {}, ("project.operate",))):

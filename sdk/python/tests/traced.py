@@ -25,7 +25,7 @@ def main() -> None:
         code = frame.f_code
         if event == "call" and code not in seen:
             seen.add(code)
-            if code.co_filename.startswith(SDK):
+            if os.path.abspath(code.co_filename).startswith(SDK):
                 os.write(out, f"{code.co_qualname}\n".encode())
 
     program = sys.argv[2]
