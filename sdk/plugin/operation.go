@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -145,8 +146,12 @@ func (o *Operation) Secrets() []string {
 
 // Effect declares what the operation has changed outside of the process so far. The
 // last word before the end counts. An operation that declares nothing has changed
-// nothing, unless it fails in a way that the SDK does not know.
+// nothing, unless it fails in a way that the SDK does not know. What is none of the
+// protocol's states is EffectUnknown.
 func (o *Operation) Effect(state EffectState) {
+	if !slices.Contains(wire.EffectStates, state) {
+		state = EffectUnknown
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.over {

@@ -79,9 +79,9 @@ func (o *Operation) judge(result any, err error) outcome {
 	o.mu.Unlock()
 	switch {
 	case failure != nil:
-		return outcome{failure: failure}
+		return outcome{failure: failure, raised: o.unexplained(err)}
 	case late:
-		return outcome{failure: blamed(DeadlineExceeded, wire.BlamePlugin, "the deadline has passed")}
+		return outcome{failure: blamed(DeadlineExceeded, wire.BlamePlugin, "the deadline has passed"), raised: o.unexplained(err)}
 	case err == nil:
 		return o.judgeResult(result)
 	}
@@ -89,7 +89,7 @@ func (o *Operation) judge(result any, err error) outcome {
 	switch {
 	case errors.As(err, &meant):
 		return o.judgeError(meant)
-	case o.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(o.ctx))):
+	case o.stopped(err):
 		return outcome{}
 	}
 	text := "its error is not shown: the request's diagnosticPolicy does not allow it"
@@ -98,6 +98,24 @@ func (o *Operation) judge(result any, err error) outcome {
 	}
 	logf("the handler of %s/%s failed: %s", o.entry.capability, o.entry.name, text)
 	return outcome{failure: blamed(Internal, wire.BlamePlugin, "the handler failed"), raised: true}
+}
+
+// stopped reports whether a handler returned because its context had ended.
+func (o *Operation) stopped(err error) bool {
+	return o.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(o.ctx)))
+}
+
+// unexplained reports whether the error of a handler whose operation fails for another
+// reason is one that the SDK does not know, and keeps the effect that a known one declares.
+func (o *Operation) unexplained(err error) bool {
+	var meant *PluginError
+	if errors.As(err, &meant) {
+		if meant.Effect != "" {
+			o.Effect(meant.Effect)
+		}
+		return false
+	}
+	return err != nil && !o.stopped(err)
 }
 
 func (o *Operation) judgeResult(result any) outcome {

@@ -341,6 +341,19 @@ func TestSessionCancellation(t *testing.T) {
 			<-ctx.Done()
 			return nil, plugin.NewPluginError(plugin.Unavailable, "while cancelled")
 		}},
+		op{name: "unexplained", request: "any", receipts: true, handler: func(ctx context.Context, _ *plugin.Operation) (any, error) {
+			<-ctx.Done()
+			return nil, errors.New("half done")
+		}},
+		op{name: "declared", request: "any", receipts: true, handler: func(ctx context.Context, _ *plugin.Operation) (any, error) {
+			<-ctx.Done()
+			return nil, &plugin.PluginError{Code: plugin.Unavailable, Effect: plugin.EffectPartial}
+		}},
+		op{name: "made-up", request: "any", receipts: true, handler: func(ctx context.Context, o *plugin.Operation) (any, error) {
+			o.Effect("maybe")
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}},
 		op{name: "stuck", request: "any", receipts: true, handler: func(_ context.Context, o *plugin.Operation) (any, error) {
 			o.Progress(plugin.ProgressUpdate{Message: "holding"})
 			<-stubborn
@@ -371,6 +384,13 @@ func TestSessionCancellation(t *testing.T) {
 		}
 		if err := c.Cancel("too late"); err != nil {
 			t.Fatal(err)
+		}
+	}
+	// A deadline does not hide what a handler says of its effect, or that it failed otherwise.
+	for operation, want := range map[string]plugin.EffectState{"hold": plugin.EffectNone, "unexplained": plugin.EffectUnknown, "declared": plugin.EffectPartial, "made up": plugin.EffectUnknown} {
+		out := call(t, s, plugintest.Request{Operation: strings.ReplaceAll(operation, " ", "-"), Deadline: time.Now().Add(50 * time.Millisecond)})
+		if codeOf(out) != "deadline_exceeded" || out.Receipt().EffectState != want {
+			t.Errorf("%s: %+v, the receipt says %q", operation, out.Error, out.Receipt().EffectState)
 		}
 	}
 	// A deadline is answered even if the handler does not listen, and its effect is then

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
 	"github.com/switchyard-plugins/switchyard/schemas/subset"
 	"github.com/switchyard-plugins/switchyard/sdk/conformance"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
@@ -195,6 +196,36 @@ print(json.dumps({
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Python has\n%v\nGo has\n%v", got, want)
+	}
+}
+
+// TestFeatures ties the three lists of features to each other: package wire has the
+// protocol's, package sessionmanifest those that a manifest may name, and the Python SDK
+// (TestTables) those of package wire. Order counts where order is told.
+func TestFeatures(t *testing.T) {
+	var inWire, inManifests []string
+	for _, f := range wire.Features {
+		inWire = append(inWire, string(f.Feature)+" "+f.Since.String())
+	}
+	for _, f := range sessionmanifest.Features {
+		inManifests = append(inManifests, f.Token+" "+wire.Version{Major: 1, Minor: f.Minor}.String())
+	}
+	if !slices.Equal(inWire, inManifests) {
+		t.Errorf("package wire has\n%v\npackage sessionmanifest has\n%v", inWire, inManifests)
+	}
+	page, err := os.ReadFile("../../docs/protocol-session.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := command(python(t), "-c", "from switchyard_plugin.wire import features as f\nfor n, v in f.FEATURES.items(): print(n, f.format_version(v))").Output()
+	if got := strings.Split(strings.TrimSpace(string(out)), "\n"); err != nil || !slices.Equal(got, inWire) {
+		t.Errorf("the Python SDK has\n%v (%v)\npackage wire has\n%v", got, err, inWire)
+	}
+	for _, f := range inWire {
+		token, _, _ := strings.Cut(f, " ")
+		if !bytes.Contains(page, []byte("`"+token+"`")) {
+			t.Errorf("docs/protocol-session.md does not tell of %s", token)
+		}
 	}
 }
 

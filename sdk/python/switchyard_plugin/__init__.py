@@ -12,21 +12,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .call import (
-        Action,
-        CallError,
-        CallPlugin,
-        Fact,
-        HealthResult,
-        InspectRequest,
-        InspectResult,
-        OperateRequest,
-        OperateResult,
-        Project,
-        bad_input,
-        not_granted,
-        unknown_action,
-    )
+    from .call import CallPlugin
+    from .call_errors import CallError, bad_input, not_granted, unknown_action
+    from .call_models import Action, Fact, HealthResult, InspectRequest, InspectResult, OperateRequest, OperateResult, Project
     from .launch import run
     from .manifest import Capability, ManifestError, OperationSpec, SessionManifest
     from .models import (
@@ -39,27 +27,29 @@ if TYPE_CHECKING:
         ProgressUpdate,
         SettingsError,
         SettingsProblem,
+        format_time,
     )
     from .operation import Operation
     from .package import Package, PackageError
     from .plugin import HandlerError, SessionPlugin
     from .receipts import ReceiptStore
-    from .schema import Problem, Schema, SchemaError
+    from .schema import Schema
+    from .schema_problems import Problem, SchemaError
 
 _PLACES = {
-    "Action": "call",
-    "CallError": "call",
+    "Action": "call_models",
+    "CallError": "call_errors",
     "CallPlugin": "call",
-    "Fact": "call",
-    "HealthResult": "call",
-    "InspectRequest": "call",
-    "InspectResult": "call",
-    "OperateRequest": "call",
-    "OperateResult": "call",
-    "Project": "call",
-    "bad_input": "call",
-    "not_granted": "call",
-    "unknown_action": "call",
+    "Fact": "call_models",
+    "HealthResult": "call_models",
+    "InspectRequest": "call_models",
+    "InspectResult": "call_models",
+    "OperateRequest": "call_models",
+    "OperateResult": "call_models",
+    "Project": "call_models",
+    "bad_input": "call_errors",
+    "not_granted": "call_errors",
+    "unknown_action": "call_errors",
     "run": "launch",
     "Capability": "manifest",
     "ManifestError": "manifest",
@@ -74,15 +64,16 @@ _PLACES = {
     "ProgressUpdate": "models",
     "SettingsError": "models",
     "SettingsProblem": "models",
+    "format_time": "models",
     "Operation": "operation",
     "Package": "package",
     "PackageError": "package",
     "HandlerError": "plugin",
     "SessionPlugin": "plugin",
     "ReceiptStore": "receipts",
-    "Problem": "schema",
+    "Problem": "schema_problems",
     "Schema": "schema",
-    "SchemaError": "schema",
+    "SchemaError": "schema_problems",
 }
 
 __all__ = [
@@ -119,6 +110,7 @@ __all__ = [
     "SettingsError",
     "SettingsProblem",
     "bad_input",
+    "format_time",
     "not_granted",
     "run",
     "unknown_action",

@@ -12,6 +12,7 @@ import sys
 from typing import Any, NoReturn
 
 from .report import log
+from .transport import ENV_PROTOCOL
 
 
 def run(plugin: Any = None, *, session: Any = None, call: Any = None) -> NoReturn:
@@ -25,7 +26,7 @@ def run(plugin: Any = None, *, session: Any = None, call: Any = None) -> NoRetur
 
 
 def _run(plugin: Any, by_protocol: dict[str, Any]) -> int:
-    wanted = os.environ.get("SWITCHYARD_PLUGIN_PROTOCOL", "")
+    wanted = os.environ.get(ENV_PROTOCOL, "")
     chosen = by_protocol.get(wanted) or plugin
     try:
         made: Any = chosen() if callable(chosen) else chosen

@@ -7,6 +7,13 @@ from datetime import datetime
 from typing import Any, Optional
 
 from .wire import codes
+from .wire.ids import format_timestamp
+from .wire.shapes import EFFECT_STATES
+
+
+def format_time(moment: datetime) -> str:
+    """Writes a time as the session protocol does."""
+    return format_timestamp(moment)
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,8 @@ class PluginError(Exception):
         details: Optional[dict[str, Any]] = None,
     ) -> None:
         super().__init__(message)
+        if effect is not None and effect not in EFFECT_STATES:
+            raise ValueError(f"an effect is one of {', '.join(EFFECT_STATES)}")
         self.code = code
         self.message = message
         self.retryable = codes.retryable(code) if retryable is None else retryable

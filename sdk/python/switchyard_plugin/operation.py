@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any, AsyncIterator, Iterable, Mapping, Optional
 
-from .models import Grant, OperationContext, PluginError, ProgressUpdate
+from .models import Grant, Limits, OperationContext, PluginError, ProgressUpdate
 from .report import hide
 from .wire import MAX_MESSAGE, PROGRESS_PER_SECOND, codes, strictjson
 from .wire.credit import Credit
@@ -102,6 +102,11 @@ class Operation:
             return self._secrets[pointer]
         except KeyError:
             raise PluginError(codes.SECRET_UNRESOLVED, f"the host gave no secret for {pointer}") from None
+
+    @property
+    def limits(self) -> Limits:
+        """What the host holds the plugin to."""
+        return self._connection.limits
 
     @property
     def grants(self) -> tuple[Grant, ...]:

@@ -12,7 +12,7 @@ from .operation import Operation
 from .package import Package
 from .receipts import ReceiptStore
 from .report import log, log_exception
-from .transport import Transport, connect_unix, take_stdio
+from .transport import ENV_SOCKET, ENV_STATE, Transport, connect_unix, take_stdio
 from .wire.ids import utc_now
 from .wire.shapes import HEALTH_STATUSES
 
@@ -56,7 +56,7 @@ class SessionPlugin:
 
     def __init__(self, package: Union[Package, str, None] = None, *, store: Optional[ReceiptStore] = None) -> None:
         self.package = package if isinstance(package, Package) else Package.load(package or ".")
-        state = os.environ.get("SWITCHYARD_PLUGIN_STATE")
+        state = os.environ.get(ENV_STATE)
         self.store = store if store is not None else ReceiptStore(state) if state else None
         self.streams = any(o.streams_request or o.streams_response for c in self.package.manifest.capabilities for o in c.operations)
         self._handlers: dict[tuple[str, str], Handler] = {}
@@ -132,7 +132,7 @@ class SessionPlugin:
     def run(self) -> int:
         """Serves the host that started this process, and returns the exit status when the session has ended."""
         self.check()
-        path = os.environ.get("SWITCHYARD_PLUGIN_SOCKET")
+        path = os.environ.get(ENV_SOCKET)
         read_fd, write_fd = take_stdio()
         if path:
             try:

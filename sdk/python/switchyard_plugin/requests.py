@@ -293,13 +293,15 @@ class _Run:
             return None, PluginError(codes.INTERNAL, "the handler was cancelled by itself"), False
         except PluginError as fault:
             error = operation._failure or fault
-            if fault.effect is not None and operation._failure is None:
+            if fault.effect in shapes.EFFECT_STATES:
                 operation.effect(fault.effect)
+            elif fault.effect is not None:
+                operation._unexpected = True
             return None, self._fit(error), False
         except Exception as fault:
+            operation._unexpected = True
             if operation._failure is not None:
                 return None, operation._failure, False
-            operation._unexpected = True
             debug = operation.context.diagnostic_policy == "explicit-debug"
             name = f"{operation._spec.capability_id}/{operation._spec.name}"
             log_exception(f"the handler of {name}", fault, debug=debug, hidden=operation._secrets.values())

@@ -14,6 +14,12 @@ import sys
 from collections import deque
 from typing import Callable, Optional
 
+ENV_PROTOCOL = "SWITCHYARD_PLUGIN_PROTOCOL"
+"""The environment variable that names the protocol which the host speaks."""
+ENV_STATE = "SWITCHYARD_PLUGIN_STATE"
+"""The one that names a private directory which outlives the process."""
+ENV_SOCKET = "SWITCHYARD_PLUGIN_SOCKET"
+"""The one that names the host's Unix socket, if frames go over one."""
 CHUNK = 256 << 10
 """Bytes of one read."""
 HIGH_WATER = 1 << 20

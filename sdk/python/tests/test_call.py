@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from switchyard_plugin import (
-    Action, CallError, CallPlugin, Fact, HealthResult, InspectRequest, InspectResult, OperateRequest, OperateResult, bad_input, not_granted, unknown_action,
+    Action, CallError, CallPlugin, Fact, HealthResult, InspectRequest, InspectResult, OperateRequest, OperateResult, Project, bad_input, not_granted, unknown_action,
 )  # fmt: skip
-from switchyard_plugin.call import MAX_MESSAGE_BYTES, CallManifestError
+from switchyard_plugin.call_errors import CallManifestError
+from switchyard_plugin.call_words import MAX_MESSAGE_BYTES
 from switchyard_plugin.transport import Transport
 
 from .support import ROOT
@@ -184,9 +185,25 @@ class CallTest(unittest.TestCase):
     def test_errors(self) -> None:
         self.assertEqual(self.operate("bad")["error"]["code"], -32602)
         self.assertEqual(len(self.operate("bad")["error"]["message"]), 1024)
-        self.assertEqual(self.operate("scope")["error"]["code"], -32003)
+        self.assertEqual(self.operate("scope")["error"], {"code": -32003, "message": str(not_granted("project.files.read"))})
         self.assertEqual(self.operate("other")["error"], {"code": -32602, "message": 'unknown action "other"'})
         self.assertEqual(self.operate("large")["error"]["code"], -32603)
+
+    def test_health(self) -> None:
+        plugin = self.plugin()
+        data = request(1, "initialize", INITIALIZE) + request(2, "plugin.health", {})
+        self.assertEqual(serve(plugin, data)[0][1]["result"]["status"], "healthy")
+
+        @plugin.health
+        async def health() -> HealthResult:
+            return HealthResult("degraded", "slow")
+
+        found = serve(plugin, data)[0][1]["result"]
+        self.assertEqual((found["status"], found["message"]), ("degraded", "slow"))
+
+    def test_granted(self) -> None:
+        for request_ in (InspectRequest(Project("p", "P"), ("project.operate",)), OperateRequest(Project("p", "P"), "x", {}, ("project.operate",))):
+            self.assertEqual((request_.granted("project.operate"), request_.granted("project.files.read")), (True, False))
 
     def test_cancellation(self) -> None:
         self.assertEqual(self.operate("hold", wait=0.2)["result"]["summary"], "cancelled")

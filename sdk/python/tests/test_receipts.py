@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import io
 import json
 import os
 import signal
 import sys
 import tempfile
 import unittest
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +226,76 @@ class SessionReceiptTest(unittest.TestCase):
                 self.assertEqual((await host.call("test.basic", "effect", {}, idempotency_key="n", retention="none")).code, "failed_precondition")
 
         run(test())
+
+    def test_effects_as_declared(self) -> None:
+        """S-90: what was declared last counts; else none, or unknown for a failure that nobody explained."""
+
+        async def done(op: Operation) -> Any:
+            return "done"
+
+        async def twice(op: Operation) -> Any:
+            op.effect("unknown")
+            op.effect("rolled_back")
+
+        async def wrong_result(op: Operation) -> Any:
+            return {"a": object()}
+
+        async def declared_then_unexplained(op: Operation) -> Any:
+            op.effect("committed")
+            raise RuntimeError
+
+        async def error_overrules(op: Operation) -> Any:
+            op.effect("committed")
+            raise PluginError("unavailable", "undone", effect="rolled_back")
+
+        async def no_effect_at_all(op: Operation) -> Any:
+            error = PluginError("unavailable", "x")
+            error.effect = "maybe"
+            raise error
+
+        async def by_itself(op: Operation) -> Any:
+            raise asyncio.CancelledError
+
+        def late(ends: Any) -> Any:
+            async def script(op: Operation) -> Any:
+                try:
+                    await hold(op)
+                except asyncio.CancelledError:
+                    raise ends from None
+
+            return script
+
+        cases: list[tuple[Any, str, str]] = [
+            (done, "completed", "none"),
+            (twice, "completed", "rolled_back"),
+            (fails("unavailable"), "failed", "none"),
+            (fails("state.violation"), "failed", "none"),
+            (wrong_result, "failed", "none"),
+            (declared_then_unexplained, "failed", "committed"),
+            (error_overrules, "failed", "rolled_back"),
+            (no_effect_at_all, "failed", "unknown"),
+            (by_itself, "failed", "unknown"),
+        ]
+        deadlines: list[tuple[Any, str, str]] = [
+            (late(asyncio.CancelledError()), "failed", "none"),
+            (late(RuntimeError()), "failed", "unknown"),
+            (late(PluginError("unavailable", "x", effect="partial")), "failed", "partial"),
+        ]
+
+        async def test() -> None:
+            async with Host.of(self.bench.plugin()) as host:
+                await host.open()
+                for script, state, effect in cases + deadlines:
+                    self.bench.script = script
+                    soon = utc_now() + timedelta(seconds=0.2) if (script, state, effect) in deadlines else None
+                    receipt = (await host.call("test.basic", "effect", {}, deadline=soon)).receipt
+                    assert receipt is not None
+                    self.assertEqual((receipt.execution_state, receipt.effect_state), (state, effect), script)
+
+        with contextlib.redirect_stderr(io.StringIO()):
+            run(test())
+        with self.assertRaises(ValueError):
+            PluginError("unavailable", "x", effect="maybe")
 
     def test_a_conflict(self) -> None:
         self.bench.script = hold

@@ -305,7 +305,7 @@ class IdentifiersTest(unittest.TestCase):
 
     def test_times(self) -> None:
         at = datetime(2026, 1, 2, 3, 4, 5, 60, timezone(timedelta(hours=1)))
-        self.assertEqual(ids.format_timestamp(at), "2026-01-02T02:04:05.000060Z")
+        self.assertEqual(ids.format_timestamp(at), "2026-01-02T02:04:05.00006Z")
         self.assertEqual(ids.parse_timestamp("2026-01-02T02:04:05.00006Z"), at)
         self.assertEqual(ids.format_timestamp(ids.parse_timestamp("9999-12-31T23:59:59Z")), "9999-12-31T23:59:59Z")
         ids.parse_timestamp(ids.timestamp_now())

@@ -34,14 +34,16 @@ def utc_now() -> datetime:
 
 
 def format_timestamp(at: datetime) -> str:
-    """Writes a time as RFC 3339 in UTC, with microseconds if it has any.
+    """Writes a time as RFC 3339 in UTC, with microseconds if it has any and without needless zeros.
 
-    Raises ValueError for a time without a zone: it could mean any of them.
+    That is the one spelling of every SDK: a receipt that one has read and another wrote
+    stays the same to the byte. Raises ValueError for a time without a zone: it could mean any of them.
     """
     if at.tzinfo is None:
         raise ValueError("a time without a zone")
     at = at.astimezone(timezone.utc)
-    return at.replace(tzinfo=None).isoformat(timespec="microseconds" if at.microsecond else "seconds") + "Z"
+    text = at.replace(tzinfo=None).isoformat()
+    return (text.rstrip("0") if at.microsecond else text) + "Z"
 
 
 def parse_timestamp(text: str) -> datetime:
