@@ -52,7 +52,9 @@ type TrustedRootRefused struct {
 	Refusal *verify.Refusal
 }
 
-func (e *TrustedRootRefused) Error() string { return "trusted root of " + e.URL + ": " + e.Refusal.Message }
+func (e *TrustedRootRefused) Error() string {
+	return "trusted root of " + e.URL + ": " + e.Refusal.Message
+}
 
 // Unwrap returns the refusal.
 func (e *TrustedRootRefused) Unwrap() error { return e.Refusal }
