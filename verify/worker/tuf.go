@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/sigstore/sigstore-go/pkg/tuf"
 	"github.com/theupdateframework/go-tuf/v2/metadata"
 	"github.com/theupdateframework/go-tuf/v2/metadata/trustedmetadata"
@@ -19,6 +21,15 @@ import (
 func checkTUF(r verify.TUFRequest) (*verify.TUFAnswer, error) {
 	if r.Root == nil {
 		r.Root = tuf.DefaultRoot()
+	}
+	for name, text := range map[string][]byte{"the root to begin with": r.Root, "the next root": r.NextRoot, "the timestamp that was kept": r.Kept.Timestamp,
+		"the snapshot that was kept": r.Kept.Snapshot, "timestamp.json": r.Offered.Timestamp, "snapshot.json": r.Offered.Snapshot, "targets.json": r.Offered.Targets} {
+		if text == nil {
+			continue
+		}
+		if err := plainMetadata(text); err != nil {
+			return nil, refuse(verify.CodeTUFMalformed, "%s: %v", name, err)
+		}
 	}
 	trusted, err := trustedmetadata.New(r.Root)
 	if err != nil {
@@ -39,6 +50,29 @@ func checkTUF(r verify.TUFRequest) (*verify.TUFAnswer, error) {
 		return out, nil
 	}
 	return out, checkBelow(trusted, r, out)
+}
+
+// plainMetadata refuses JSON that the library would read otherwise than others, or crash
+// on: members that occur twice, and null where an object is meant.
+func plainMetadata(text []byte) error {
+	d := jsontext.NewDecoder(bytes.NewReader(text))
+	for {
+		token, err := d.ReadToken()
+		switch {
+		case err == io.EOF && d.InputOffset() > 0:
+			return nil
+		case err == io.EOF:
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			return err
+		}
+		if token.Kind() == 'n' {
+			at := d.StackPointer()
+			if name := at.LastToken(); name != "custom" && name != "delegations" {
+				return fmt.Errorf("null at %q", at)
+			}
+		}
+	}
 }
 
 var timestampFile = verify.TUFFile{Role: verify.TUFTimestamp, Path: "timestamp.json", Limit: verify.MaxTUFTimestamp}
