@@ -35,8 +35,8 @@ type Request struct {
 	Fetch  *FetchRequest  `json:"fetch,omitempty"`
 	// Keyless opens connections, to the services that it names.
 	Keyless     *KeylessRequest     `json:"keyless,omitempty"`
-	TUF         *TUFRequest         `json:"tuf,omitempty"`
-	TrustedRoot *TrustedRootRequest `json:"trustedRoot,omitempty"`
+	TUF         *TUFRequest         `json:"tuf,omitzero"`
+	TrustedRoot *TrustedRootRequest `json:"trustedRoot,omitzero"` // may be empty
 }
 
 // A BundleRequest asks what a Sigstore bundle proves about an artifact.
