@@ -31,7 +31,7 @@ const (
 func (in *invocation) classify(err error) failure {
 	f := failure{exit: exitFailed, code: "failed", message: err.Error()}
 	for _, try := range []func(error, *failure) bool{
-		in.classifyOwn, in.classifyConformance, in.classifyNetwork, in.classifyWorker, in.classifyLists, in.classifyPolicy, in.classifyPackage,
+		in.classifyOwn, in.classifyConformance, in.classifyTrustedRoot, in.classifyNetwork, in.classifyWorker, in.classifyLists, in.classifyPolicy, in.classifyPackage,
 		in.classifyCall, in.classifyDecision, in.classifyLock, in.classifyState,
 	} {
 		if try(err, &f) {

@@ -56,6 +56,8 @@ func TestMain(m *testing.M) {
 //	worker                     puts the verify worker beside switchyard
 //	sigstore DIR               serves an instance of Sigstore; sigstore-local says what it
 //	                           writes into DIR
+//	tuf DIR TRUSTED_ROOT [NAME=VALUE…]
+//	                           writes a TUF repository; tuf-local says how
 //	serve NAME DIR [BEHAVIOUR FILE [ARGUMENT]]
 //	                           serves a directory over https; server_test.go lists the behaviours
 //	await FIFO                 waits until something opens the named pipe for writing
@@ -94,6 +96,7 @@ func TestScripts(t *testing.T) {
 			"worker":         besideWorker,
 			"sigstore":       serveSigstore,
 			"serve":          serveFiles,
+			"tuf":            writeTUF,
 			"session-plugin": writeSessionPlugin,
 		},
 	})

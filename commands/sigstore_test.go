@@ -12,20 +12,35 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// localSigstore builds the instance of Sigstore for tests, once.
-var localSigstore = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "sigstore-local-")
+// Programs for scripts that need what switchyard does not link. Each is built once.
+var (
+	localSigstore = sync.OnceValues(func() (string, error) { return buildForScripts("sigstore-local") })
+	localTUF      = sync.OnceValues(func() (string, error) { return buildForScripts("tuf-local") })
+)
+
+func buildForScripts(name string) (string, error) {
+	dir, err := os.MkdirTemp("", name+"-")
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "sigstore-local")
-	c := exec.Command("go", "build", "-buildvcs=false", "-o", path, "../verify/worker/sigstoretest/sigstore-local")
+	path := filepath.Join(dir, name)
+	c := exec.Command("go", "build", "-buildvcs=false", "-o", path, "../verify/worker/sigstoretest/"+name)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the local instance of Sigstore: %w\n%s", err, out)
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}
 	return path, nil
-})
+}
+
+// writeTUF writes a TUF repository; tuf-local says how.
+func writeTUF(ts *testscript.TestScript, neg bool, args []string) {
+	program, err := localTUF()
+	ts.Check(err)
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: tuf DIR TRUSTED_ROOT [NAME=VALUE…]")
+	}
+	ts.Check(ts.Exec(program, args...))
+}
 
 // serveSigstore starts an instance of Sigstore that writes its files into a directory,
 // and sets URL and PLAIN to where it listens. It ends with the script.

@@ -71,6 +71,8 @@ func table() []entry {
 		{"revocations renew", groupDecide, "issue a revocation list again before it expires", revocationsRenewCommand, revocationsRenewData{}},
 		{"revocations sign", groupDecide, "sign a revocation list or its root", revocationsSignCommand, revocationsSignData{}},
 		{"revocations rotate", groupDecide, "write the next root of an issuer's revocation lists", revocationsRotateCommand, revocationsRotateData{}},
+		{"trusted-root show", groupDecide, "say whose signatures under certificates count", trustedRootShowCommand, trustedRootShowData{}},
+		{"trusted-root update", groupDecide, "fetch the trusted root that a TUF repository names now", trustedRootUpdateCommand, trustedRootUpdateData{}},
 		{"policy explain", groupDecide, "say rule by rule how a package stands under your policy", policyExplainCommand, explainData{}},
 		{"project trust", groupDecide, "let plugins be called on a project", projectTrustCommand, projectTrustData{}},
 		{"project untrust", groupDecide, "take that back", projectUntrustCommand, projectUntrustData{}},

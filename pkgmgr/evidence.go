@@ -356,6 +356,14 @@ func (l *Lock) evidence(id string, archive digest.Digest) *policy.Locked {
 	return nil
 }
 
+// floors are the lock's floors of revocation lists, for an archive that it names.
+func (l *Lock) floors(id string, archive digest.Digest) []lockfile.Floor {
+	if l.evidence(id, archive) == nil {
+		return nil
+	}
+	return l.File.Revocations
+}
+
 // lockedEvidence is what a lock entry records of the evidence of one platform.
 func lockedEvidence(e lockfile.Plugin, at lockfile.Platform) *policy.Locked {
 	l := &policy.Locked{}

@@ -55,8 +55,8 @@ func (e *Stale) Error() string {
 
 // Relock brings the lock up to what switchyard.toml asks for, for every wanted
 // platform. A locked version that is still asked for stays, whatever else is there.
-// Archives that the lock names and that are unchanged are not read again; platforms
-// that are locked already stay. A package that is new for this
+// Archives that the lock names and that are unchanged are not read again, but what bundles
+// beside them prove by now is added; platforms that are locked already stay. A package that is new for this
 // machine's platform must have been reviewed and trusted here.
 func (h *Home) Relock(ctx context.Context, p *project.Project, platforms []string, mode LockMode) (*LockReport, error) {
 	for {
@@ -273,7 +273,11 @@ func (r *relock) platform(ctx context.Context, e lockfile.Plugin, wanted project
 		return lockedPlatform{}, err
 	}
 	if sum == before.Archive {
-		return kept()
+		found, err := kept()
+		if err == nil {
+			err = r.offered(ctx, &found, e, at.path)
+		}
+		return found, err
 	}
 	s, err := h.readSource(ctx, at.path, sum)
 	if err != nil {
@@ -314,6 +318,38 @@ func (r *relock) platform(ctx context.Context, e lockfile.Plugin, wanted project
 			ID: c.Manifest.ID, Version: c.Manifest.Version}
 	}
 	return found, r.reviewed(ctx, c, found, evidence)
+}
+
+// offered adds to an archive that is locked what bundles beside it prove now, so that one
+// that was signed since is locked as that. The lock never records less than before.
+func (r *relock) offered(ctx context.Context, found *lockedPlatform, e lockfile.Plugin, path string) error {
+	if r.home.assure == nil {
+		return nil
+	}
+	bundles, err := bundlesBeside(path)
+	if err != nil {
+		return err
+	}
+	prove := &proving{home: r.home}
+	defer prove.close()
+	evidence, err := prove.bundles(ctx, found.digests.Archive, path, bundles)
+	if err != nil || evidence == nil {
+		return err
+	}
+	s := subject{ID: e.ID, Version: e.Version, Package: found.digests.Package, Archive: found.digests.Archive,
+		Manifest: found.digests.Manifest, Fingerprint: found.digests.Fingerprint}
+	if err := r.home.checkDenied(s, evidence.vouching(verify.Signature, verify.Provenance)...); err != nil {
+		return err
+	}
+	signer, kinds := evidence.toLock()
+	for _, one := range evidence.signers() {
+		if e.Signer != nil && (lockfile.Signer{Key: one.Key, Identity: one.Identity, Issuer: one.Issuer}) == *e.Signer {
+			signer = nil // the one that is locked still signs
+		}
+	}
+	found.signer, found.where = signer, path
+	found.digests.Evidence = slices.Compact(slices.Sorted(slices.Values(slices.Concat(found.digests.Evidence, kinds))))
+	return nil
 }
 
 // scriptKey is the key of a package whose executable is a script, read from source

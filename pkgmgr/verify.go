@@ -270,7 +270,8 @@ func (h *Home) verifyOne(ctx context.Context, t target, lock *Lock, prove *provi
 	evidence, err := prove.again(ctx, t.subject.Archive)
 	v.judgeDenials(h, t.subject, evidence)
 	v.judgeEvidence(h, judged{operation: policy.Install, id: v.ID, version: v.Version, platform: t.platform,
-		archive: t.subject.Archive, evidence: evidence, sbom: sbom, locked: lock.evidence(v.ID, t.subject.Archive)}, err)
+		archive: t.subject.Archive, evidence: evidence, sbom: sbom, locked: lock.evidence(v.ID, t.subject.Archive),
+		floors: lock.floors(v.ID, t.subject.Archive)}, err)
 	return v
 }
 
@@ -439,7 +440,8 @@ func (h *Home) VerifyArchive(ctx context.Context, source string, want digest.Dig
 			evidence, err := s.evidence()
 			v.judgeDenials(h, subject, evidence)
 			v.judgeEvidence(h, judged{operation: policy.Install, id: v.ID, version: v.Version, platform: c.Head.Platform,
-				archive: s.archive, evidence: evidence, sbom: sbom, locked: asked.Lock.evidence(v.ID, s.archive)}, err)
+				archive: s.archive, evidence: evidence, sbom: sbom, locked: asked.Lock.evidence(v.ID, s.archive),
+				floors: asked.Lock.floors(v.ID, s.archive)}, err)
 			return v, nil
 		}
 	}

@@ -34,7 +34,9 @@ type Request struct {
 	SBOM   *SBOMRequest   `json:"sbom,omitempty"`
 	Fetch  *FetchRequest  `json:"fetch,omitempty"`
 	// Keyless opens connections, to the services that it names.
-	Keyless *KeylessRequest `json:"keyless,omitempty"`
+	Keyless     *KeylessRequest     `json:"keyless,omitempty"`
+	TUF         *TUFRequest         `json:"tuf,omitzero"`
+	TrustedRoot *TrustedRootRequest `json:"trustedRoot,omitzero"` // may be empty
 }
 
 // A BundleRequest asks what a Sigstore bundle proves about an artifact.
@@ -106,6 +108,9 @@ type Response struct {
 	SBOM    *SBOMFacts `json:"sbom,omitempty"`
 	Chunk   []byte     `json:"chunk,omitempty"`
 	Fetched *Fetched   `json:"fetched,omitempty"`
+
+	TUF         *TUFAnswer        `json:"tuf,omitempty"`
+	TrustedRoot *TrustedRootFacts `json:"trustedRoot,omitempty"`
 }
 
 // A Code says at which stage a worker refused.

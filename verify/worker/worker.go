@@ -1,5 +1,5 @@
 // Package worker is the verify worker: it checks Sigstore bundles, makes them,
-// reads keys and SBOMs, and fetches files over https, for the program switchyard,
+// reads keys, SBOMs and the metadata of TUF repositories, and fetches files over https, for the program switchyard,
 // which starts it as switchyard-verify.
 //
 // It reads requests as lines of JSON and answers each with one line, a fetch with
@@ -95,7 +95,8 @@ func answer(line []byte, chunks io.Writer) (out verify.Response) {
 
 func perform(r verify.Request, send func(chunk []byte) error) (out verify.Response) {
 	jobs := 0
-	for _, asked := range []bool{r.Bundle != nil, r.Sign != nil, r.NewKey != nil, r.Key != nil, r.SBOM != nil, r.Keyless != nil, r.Fetch != nil} {
+	for _, asked := range []bool{r.Bundle != nil, r.Sign != nil, r.NewKey != nil, r.Key != nil, r.SBOM != nil, r.Keyless != nil, r.Fetch != nil,
+		r.TUF != nil, r.TrustedRoot != nil} {
 		if asked {
 			jobs++
 		}
@@ -118,6 +119,10 @@ func perform(r verify.Request, send func(chunk []byte) error) (out verify.Respon
 		out.Signed, err = signKeyless(*r.Keyless, serviceTimes)
 	case r.Fetch != nil:
 		out.Fetched, err = fetch(*r.Fetch, send)
+	case r.TUF != nil:
+		out.TUF, err = checkTUF(*r.TUF)
+	case r.TrustedRoot != nil:
+		out.TrustedRoot, err = describeRoot(r.TrustedRoot.Document)
 	default:
 		err = refuse(verify.CodeRequestMalformed, "the request asks for nothing")
 	}
