@@ -20,6 +20,10 @@ type pair struct {
 	other func() error
 	// before, if set, prepares each run of either and is not measured.
 	before func() error
+	// begin, if set, starts what both sides need for all their runs, sets ours and other,
+	// and returns what ends it.
+	begin  func(*pair) (end func() error, err error)
+	skip   string // why the pair cannot be measured here; "" if it can
 	ourUse string // what is run, for the table
 	vs     string
 }
@@ -37,12 +41,30 @@ type row struct {
 }
 
 func (r row) missed() bool {
+	return r.skip == "" && r.beyond()
+}
+
+func (r row) beyond() bool {
 	return r.limit > 0 && r.ratio > r.limit || r.more > 0 && r.longer >= r.more
 }
 
 // measure runs both ways in turns: ours first in every other round, one round to
 // warm up.
-func measure(p pair) (row, error) {
+func measure(p pair) (r row, err error) {
+	if p.skip != "" {
+		return row{pair: p}, nil
+	}
+	if p.begin != nil {
+		end, err := p.begin(&p)
+		if err != nil {
+			return row{}, fmt.Errorf("%s: %w", p.name, err)
+		}
+		defer func() {
+			if ended := end(); err == nil && ended != nil {
+				err = fmt.Errorf("%s: %w", p.name, ended)
+			}
+		}()
+	}
 	var ours, others, longer []time.Duration
 	var ratios []float64
 	for i := range p.runs + 1 {
@@ -71,7 +93,7 @@ func measure(p pair) (row, error) {
 	slices.Sort(others)
 	slices.Sort(ratios)
 	slices.Sort(longer)
-	r := row{pair: p, our: ours[len(ours)/2], their: others[len(others)/2],
+	r = row{pair: p, our: ours[len(ours)/2], their: others[len(others)/2],
 		low: ratios[len(ratios)/4], high: ratios[len(ratios)*3/4],
 		longer: longer[len(longer)/2], least: longer[len(longer)/4], most: longer[len(longer)*3/4]}
 	r.ratio = float64(r.our) / float64(r.their)
@@ -94,6 +116,10 @@ func print(w io.Writer, rows []row) {
 	fmt.Fprintf(w, "| measured | against | ours | theirs | ratio | quartiles | promised |  |\n")
 	fmt.Fprintf(w, "| --- | --- | ---: | ---: | ---: | --- | ---: | --- |\n")
 	for _, r := range rows {
+		if r.skip != "" {
+			fmt.Fprintf(w, "| %s | %s | | | | | ≤ %.2f | SKIPPED: %s |\n", r.ourUse, r.vs, r.limit, r.skip)
+			continue
+		}
 		ratio, quartiles := fmt.Sprintf("%.2f", r.ratio), fmt.Sprintf("%.2f–%.2f", r.low, r.high)
 		promised, verdict := "", ""
 		switch {

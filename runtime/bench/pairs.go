@@ -27,6 +27,8 @@ func (w *world) pairs(runs int, want func(string) bool) ([]pair, error) {
 		{"list", w.list}, {"install", w.install}, {"verify", w.verify}, {"verify-least", w.verifyLeast},
 		{"worker", w.bareWorker}, {"install-signed", w.installSigned}, {"install-signed-large", w.installSignedLarge}, {"verify-signed", w.verifySigned},
 		{"run-listed", w.runListed},
+		{"unary", w.unary}, {"unary-8", w.unary8}, {"stream", w.stream}, {"python", w.python},
+		{"decode-request", w.decodeRequest}, {"decode-item", w.decodeItem},
 	} {
 		if !want(p.name) {
 			continue

@@ -24,6 +24,9 @@ type world struct {
 	hasher2    string
 	plugin     string // the plugin's executable
 	grpc       string
+	session    string // a session plugin's executable
+	grpcEcho   string // go-plugin's with the same operations
+	grpcHost   string
 }
 
 func build(dir string) (*world, error) {
@@ -42,6 +45,9 @@ func build(dir string) (*world, error) {
 		{&w.hasher2, "hasher2", "./hasher2", ""},
 		{&w.plugin, "health", "./health", ""},
 		{&w.grpc, "grpcplugin", "./grpcplugin", ""},
+		{&w.session, "session", "./session", ""},
+		{&w.grpcEcho, "grpcecho", "./grpcecho", ""},
+		{&w.grpcHost, "grpchost", "./grpchost", ""},
 	} {
 		*b.out = filepath.Join(dir, "bin", b.name)
 		args := []string{"build", "-trimpath", "-ldflags=-s -w", "-tags=" + b.tags, "-o", *b.out, "."}

@@ -176,6 +176,7 @@ func (c *Client) start(ctx context.Context, op *Operation, r *Request) (*Call, e
 	if err := c.register(call, body); err != nil {
 		return nil, err
 	}
+	c.out.push()
 	timer := time.AfterFunc(timeout, func() { call.stop(ErrDeadline, "deadline_exceeded") })
 	forget := context.AfterFunc(ctx, func() { call.stop(context.Cause(ctx), "cancelled by the caller") })
 	call.mu.Lock()
@@ -211,7 +212,7 @@ func (c *Client) register(call *Call, body *wire.Request) error {
 	if !c.state.Is(wire.ConnectionReady) {
 		return ErrDraining
 	}
-	s, err := c.out.add(body, call.trace, wire.NullUUID{})
+	s, err := c.out.queue(body, call.trace, wire.NullUUID{}, nil)
 	if err != nil {
 		if f, ok := err.(*wire.Fault); ok {
 			return badRequest(wire.CodeResourceExhausted, "", "the request is too large: %s", f.Message)

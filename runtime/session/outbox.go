@@ -13,9 +13,11 @@ import (
 const highWater = 1 << 20
 
 // An outbox numbers frames and writes them in that order. Whoever adds one never waits:
-// one goroutine writes what has gathered, with one call.
+// one goroutine writes what has gathered, with one call. push spares the change to that
+// goroutine where the connection takes everything at once.
 type outbox struct {
 	w      io.Writer
+	direct func([]byte) int // writes what w takes without waiting; nil if w cannot
 	now    func() time.Time
 	failed func(error)
 	wake   chan struct{} // of the writer
@@ -26,13 +28,15 @@ type outbox struct {
 	limit    int
 	sequence uint64
 	pending  []byte
+	spare    []byte
+	writing  bool          // by the writer or a push; who writes sees to what is added meanwhile
 	drained  chan struct{} // closed when pending is taken; nil while nobody waits
 	closing  bool          // nothing more is added
 	broken   bool          // nothing more is written
 }
 
 func newOutbox(w io.Writer, now func() time.Time, failed func(error)) *outbox {
-	o := &outbox{w: w, now: now, failed: failed, wake: make(chan struct{}, 1), gone: make(chan struct{}), limit: wire.DefaultMaxFrame}
+	o := &outbox{w: w, direct: direct(w), now: now, failed: failed, wake: make(chan struct{}, 1), gone: make(chan struct{}), limit: wire.DefaultMaxFrame}
 	go o.run()
 	return o
 }
@@ -58,6 +62,15 @@ func (o *outbox) add(body wire.Body, trace wire.TraceID, cause wire.NullUUID) (s
 
 // addIf queues one message if ok, asked with its N, agrees; else its size is 0.
 func (o *outbox) addIf(body wire.Body, trace wire.TraceID, cause wire.NullUUID, ok func(size int) bool) (sent, error) {
+	s, err := o.queue(body, trace, cause, ok)
+	if s.size > 0 {
+		o.rouse()
+	}
+	return s, err
+}
+
+// queue is addIf without waking the writer: push must follow.
+func (o *outbox) queue(body wire.Body, trace wire.TraceID, cause wire.NullUUID, ok func(size int) bool) (sent, error) {
 	e := wire.Envelope{MessageID: wire.NewUUID(), Timestamp: o.now(), TraceID: trace, CausationID: cause}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,10 +91,6 @@ func (o *outbox) addIf(body wire.Body, trace wire.TraceID, cause wire.NullUUID, 
 	}
 	o.pending = out
 	o.sequence++
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
 	return sent{e.MessageID, e.Sequence, size}, nil
 }
 
@@ -104,48 +113,101 @@ func (o *outbox) close() {
 	o.mu.Lock()
 	o.closing = true
 	o.mu.Unlock()
+	o.rouse()
+}
+
+func (o *outbox) rouse() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
 }
 
+// push writes what waits, as far as that needs no waiting, and leaves the rest to the
+// writer.
+func (o *outbox) push() {
+	if o.direct == nil {
+		o.rouse()
+		return
+	}
+	o.mu.Lock()
+	batch := o.take()
+	o.mu.Unlock()
+	if len(batch) == 0 {
+		return // or somebody writes, who takes it along
+	}
+	n := o.direct(batch)
+	o.mu.Lock()
+	if n < len(batch) {
+		rest := append(batch[:0], batch[n:]...)
+		o.spare, o.pending = o.pending, append(rest, o.pending...)
+	} else {
+		o.keep(batch)
+	}
+	o.writing = false
+	more := len(o.pending) > 0 || o.closing
+	o.mu.Unlock()
+	if more {
+		o.rouse()
+	}
+}
+
+// take returns what is to be written and makes its caller the one who writes; nothing if
+// somebody else is. The caller holds mu.
+func (o *outbox) take() []byte {
+	if o.writing || o.broken || len(o.pending) == 0 {
+		return nil
+	}
+	batch := o.pending
+	o.pending, o.spare, o.writing = o.spare[:0], nil, true
+	o.free()
+	return batch
+}
+
+// keep puts the memory of what was written by for what comes. The caller holds mu.
+func (o *outbox) keep(batch []byte) {
+	const most = 2 * highWater // of memory between two writes
+	if cap(batch) <= most {
+		o.spare = batch
+	}
+}
+
+// free lets those go on who wait for room. The caller holds mu.
+func (o *outbox) free() {
+	if o.drained != nil {
+		close(o.drained)
+		o.drained = nil
+	}
+}
+
 func (o *outbox) run() {
 	defer close(o.gone)
-	const keep = 2 * highWater // of memory between two writes
-	var spare []byte
 	for range o.wake {
 		for {
 			o.mu.Lock()
-			batch, closing := o.pending, o.closing
-			o.pending = spare[:0]
-			if o.drained != nil {
-				close(o.drained)
-				o.drained = nil
-			}
+			batch := o.take()
+			closing, over := o.closing, o.closing && !o.writing
 			o.mu.Unlock()
 			if len(batch) == 0 {
-				if closing {
+				if over {
 					return
 				}
-				spare = batch
-				break
+				break // who writes wakes this one when there is more
 			}
-			if _, err := o.w.Write(batch); err != nil {
-				o.mu.Lock()
+			_, err := o.w.Write(batch)
+			o.mu.Lock()
+			o.writing = false
+			o.keep(batch)
+			if err != nil {
 				o.broken, o.pending = true, nil
-				if o.drained != nil {
-					close(o.drained)
-					o.drained = nil
-				}
-				o.mu.Unlock()
+				o.free()
+			}
+			o.mu.Unlock()
+			if err != nil {
 				if !closing {
 					o.failed(err)
 				}
 				return
-			}
-			if spare = batch; cap(spare) > keep {
-				spare = nil
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func (in *inbox) due(idle bool) (items, bytes int64) {
 func (c *Client) item(e *wire.Envelope, size int) *Fault {
 	w := &c.scratch
 	*w = wire.StreamItem{}
-	if err := wire.Decode(e.Body, w); err != nil {
+	if err := e.ReadItem(w); err != nil {
 		return c.badBody(e, err)
 	}
 	call, f := c.callOf(e.Type, w.RequestID)

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"io"
+	"syscall"
 )
 
 // Stdio is a connection over the pipes of a child process. Both are closed by Close.
@@ -13,6 +14,14 @@ type Stdio struct {
 
 func (s Stdio) Read(b []byte) (int, error)  { return s.Stdout.Read(b) }
 func (s Stdio) Write(b []byte) (int, error) { return s.Stdin.Write(b) }
+
+// SyscallConn is that of the end which is written to.
+func (s Stdio) SyscallConn() (syscall.RawConn, error) {
+	if c, ok := s.Stdin.(syscall.Conn); ok {
+		return c.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}
 
 // CloseWrite tells the child that nothing more comes.
 func (s Stdio) CloseWrite() error { return s.Stdin.Close() }

@@ -74,7 +74,8 @@ func (o *outbox) send(body wire.Body, d dispatch) error {
 		return nil
 	}
 	begin := len(o.queued)
-	e := wire.Envelope{Version: o.version, MessageID: wire.NewUUID(), Sequence: o.sequence + 1, Timestamp: time.Now(), TraceID: d.trace, CausationID: d.cause}
+	now := time.Now()
+	e := wire.Envelope{Version: o.version, MessageID: wire.NewUUIDAt(now), Sequence: o.sequence + 1, Timestamp: now, TraceID: d.trace, CausationID: d.cause}
 	out, start := wire.BeginFrame(o.queued)
 	out = wire.AppendMessage(out, &e, body)
 	err := wire.EndFrame(out, start, o.limit)

@@ -34,7 +34,7 @@ func serveProcess(p *SessionPlugin) error {
 	if err != nil {
 		return err
 	}
-	in, out = stdin, stdout
+	out = stdout
 	if path := os.Getenv(EnvSocket); path != "" {
 		stdin.Close()
 		stdout.Close()
@@ -44,6 +44,10 @@ func serveProcess(p *SessionPlugin) error {
 		}
 		defer conn.Close()
 		in, out = conn, conn
+	} else {
+		polled, restore := pollable(stdin)
+		defer restore()
+		in = polled
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

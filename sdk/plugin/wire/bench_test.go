@@ -71,7 +71,7 @@ func decodeWire(frame []byte) error {
 		return wire.Decode(e.Body, &r)
 	default:
 		var i wire.StreamItem
-		return wire.Decode(e.Body, &i)
+		return e.ReadItem(&i)
 	}
 }
 

@@ -21,6 +21,9 @@ type Envelope struct {
 	CausationID NullUUID
 	Extensions  json.RawMessage
 	Body        json.RawMessage
+
+	item     StreamItem // of a streamItem that Scan has read whole
+	itemRead bool
 }
 
 // The base members, as bits.
@@ -46,6 +49,10 @@ var baseNames = [...]string{"protocolVersion", "messageType", "messageId", "sequ
 // value rule is the answer. What e holds after an error is only fit for naming
 // the frame: MessageID is set if it could be read.
 func Scan(frame []byte, e *Envelope) error {
+	*e = Envelope{}
+	if plain(frame, e) {
+		return nil
+	}
 	s := scan{Scanner: strict.Scanner{Data: frame}}
 	err := s.message()
 	*e = s.e

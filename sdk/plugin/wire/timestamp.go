@@ -69,13 +69,15 @@ func FormatTime(t time.Time) string { return string(AppendTime(nil, t)) }
 // AppendTime appends FormatTime(t) to dst.
 func AppendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
-	switch {
-	case t.Year() < 1:
-		t = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
-	case t.Year() > 9999:
-		t = time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC)
-	}
 	year, month, day := t.Date()
+	switch {
+	case year < 1:
+		t = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
+		year, month, day = t.Date()
+	case year > 9999:
+		t = time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC)
+		year, month, day = t.Date()
+	}
 	hour, minute, second := t.Clock()
 	dst = digits2(digits2(dst, year/100), year%100)
 	dst = digits2(append(dst, '-'), int(month))

@@ -3,7 +3,6 @@ package wire
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/hex"
 	"sync"
 	"time"
 )
@@ -15,13 +14,17 @@ type UUID [16]byte
 func (u UUID) String() string { return string(u.append(make([]byte, 0, 36))) }
 
 func (u UUID) append(dst []byte) []byte {
-	dst = hex.AppendEncode(dst, u[:4])
-	for _, part := range [...][]byte{u[4:6], u[6:8], u[8:10], u[10:]} {
-		dst = append(dst, '-')
-		dst = hex.AppendEncode(dst, part)
+	const digits = "0123456789abcdef"
+	var text [36]byte
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	for i, at := range uuidDigits {
+		text[at], text[at+1] = digits[u[i]>>4], digits[u[i]&15]
 	}
-	return dst
+	return append(dst, text[:]...)
 }
+
+// uuidDigits are the places of a UUID's bytes in its text.
+var uuidDigits = [16]uint8{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34}
 
 // ParseUUID reads the 36 characters of a UUID, hexadecimal digits in any case.
 func ParseUUID(s string) (UUID, bool) { return parseUUID(s) }
@@ -30,7 +33,7 @@ func parseUUID[T string | []byte](s T) (u UUID, ok bool) {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return u, false
 	}
-	for i, at := range [16]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34} {
+	for i, at := range uuidDigits {
 		high, low := nibbles[s[at]], nibbles[s[at+1]]
 		if high == 0 || low == 0 {
 			return UUID{}, false
@@ -66,7 +69,10 @@ var uuids struct {
 
 // NewUUID returns a UUID of version 7 that is greater than every one that this
 // process made before, even where the clock goes back.
-func NewUUID() UUID {
+func NewUUID() UUID { return NewUUIDAt(time.Now()) }
+
+// NewUUIDAt is NewUUID for a caller that has just looked at the clock.
+func NewUUIDAt(at time.Time) UUID {
 	var u UUID
 	uuids.Lock()
 	defer uuids.Unlock()
@@ -78,7 +84,7 @@ func NewUUID() UUID {
 	copy(u[8:], uuids.pool[uuids.left:uuids.left+8])
 	// RFC 9562 §6.2 method 3: the 12 bits after the milliseconds are a fraction
 	// of one; where the clock has not moved on, the next value is taken.
-	now := uint64(time.Now().UnixNano())
+	now := uint64(at.UnixNano())
 	stamp := now/1e6<<12 | now%1e6*4096/1e6
 	uuids.last = max(stamp, uuids.last+1)
 	binary.BigEndian.PutUint64(u[:8], uuids.last>>12<<16|0x7000|uuids.last&0xFFF)

@@ -5,6 +5,10 @@ request, goAway. The hand-written one checks nothing. They are started in turns,
 what else the machine does meets both.
 
     python3 bench/oneshot.py [PAIRS]
+    python3 bench/oneshot.py --prepare DIRECTORY
+
+The second form only writes what is started, hand.py, sdk.py and package/, and the host's
+side of the exchange, frames, for a benchmark that does the starting itself.
 """
 
 from __future__ import annotations
@@ -203,18 +207,29 @@ def one(command: list[str], directory: Path, environment: dict[str, str], messag
     return time.perf_counter() - began, usage.ru_utime + usage.ru_stime
 
 
+def prepare(work: Path) -> None:
+    """Writes both children and the package."""
+    # The SDK as an installation has it: with its byte code.
+    installed = work / "site"
+    shutil.copytree(SDK / "switchyard_plugin", installed / "switchyard_plugin", ignore=shutil.ignore_patterns("__pycache__"))
+    compileall.compile_dir(installed, quiet=1)
+    (work / "package").mkdir()
+    package(work / "package")
+    (work / "hand.py").write_text(BY_HAND, encoding="utf-8")
+    (work / "sdk.py").write_text(WITH_SDK.format(sdk=str(installed)), encoding="utf-8")
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--prepare"]:
+        work = Path(sys.argv[2])
+        work.mkdir()
+        prepare(work)
+        (work / "frames").write_bytes(b"".join(frames()))
+        return
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 21
     work = Path(tempfile.mkdtemp())
     try:
-        # The SDK as an installation has it: with its byte code.
-        installed = work / "site"
-        shutil.copytree(SDK / "switchyard_plugin", installed / "switchyard_plugin", ignore=shutil.ignore_patterns("__pycache__"))
-        compileall.compile_dir(installed, quiet=1)
-        (work / "package").mkdir()
-        package(work / "package")
-        (work / "hand.py").write_text(BY_HAND, encoding="utf-8")
-        (work / "sdk.py").write_text(WITH_SDK.format(sdk=str(installed)), encoding="utf-8")
+        prepare(work)
         environment = {
             "PATH": os.environ["PATH"],
             "SWITCHYARD_PLUGIN_PROTOCOL": "session/1",

@@ -114,6 +114,10 @@ func (s *Scanner) Begin() error {
 	return nil
 }
 
+// Inside says that Pos stands inside so many objects and arrays of the document, which
+// has so many members beside those that are walked from here on.
+func (s *Scanner) Inside(depth, members int) { s.depth, s.members, s.names.n = depth, members, 0 }
+
 // End refuses what stands after the document.
 func (s *Scanner) End() error {
 	if s.Space(); s.Pos < len(s.Data) {
