@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/switchyard-plugins/switchyard/runtime/process"
+	"github.com/switchyard-plugins/switchyard/runtime/process/redact"
 	"github.com/switchyard-plugins/switchyard/runtime/session"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
@@ -20,6 +21,11 @@ type hosting struct {
 	client  *session.Client
 	schemas schemas
 	report  *wire.HealthReport // the last that was asked for
+
+	healthOnly bool           // no request is to be sent
+	secrets    []wire.Secret  // that the settings refer to
+	masked     *redact.Values // the same, for what is shown
+	warnings   []string
 
 	mu     sync.Mutex
 	open   map[string]*Running // by operationId; those that have no record of their end
@@ -90,7 +96,7 @@ func (r *hosting) begin(outer, ctx context.Context, end context.CancelCauseFunc)
 	}
 	defer entry.close()
 	child, err := process.Start(process.Spec{
-		Executable: entry.executable, Path: entry.path, Args: entry.args, Dir: a.Dir, Env: env, CallID: a.Call.ID, Now: r.host.now,
+		Executable: entry.executable, Path: entry.path, Args: entry.args, Dir: a.Dir, Env: env, CallID: a.Call.ID, Now: r.host.now, Secrets: r.masked,
 	})
 	if err != nil {
 		return unwatch, err
@@ -157,6 +163,7 @@ func (r *hosting) options(settings json.RawMessage) session.Options {
 		HostVersion: r.host.Version, Peer: peerOf(r.approval, r.schemas), InstanceID: r.approval.Call.ID,
 		Grants: grantsOf(r.approval), Settings: settings, AcceptedClasses: classesOf(r.approval),
 		Limits: wire.Limits{RequestTimeoutMs: timeout.Milliseconds(), MaxInFlight: int64(r.terms.MaxInFlight)},
+		Masked: r.masked,
 		Now:    r.host.now,
 	}
 }

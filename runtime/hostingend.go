@@ -30,9 +30,12 @@ func (r *hosting) conclude(err error, last ending) (*Ended, error) {
 	a := r.approval
 	rec := r.recordOf(Code(err))
 	rec.Health = r.health(err)
-	out := &Ended{Call: a.Call.ID, ID: a.Manifest.ID, Version: a.Manifest.Version, Granted: a.Grants, Health: rec.Health}
+	if len(r.secrets) > 0 && r.client != nil && !r.client.Agreed().Features.Has(wire.SecretsInject) {
+		r.warnings = append(r.warnings, "it was given no secrets: it does not take any with "+string(wire.SecretsInject))
+	}
+	out := &Ended{Call: a.Call.ID, ID: a.Manifest.ID, Version: a.Manifest.Version, Granted: a.Grants, Health: rec.Health, Warnings: r.warnings}
 	if r.child != nil && err == nil {
-		result := &Result{health: rec.Health}
+		result := &Result{health: rec.Health, Warnings: r.warnings}
 		r.judge(result, last)
 		out.Warnings, out.Health, rec.Health = result.Warnings, result.health, result.health
 	}

@@ -73,6 +73,9 @@ func (s *Session) Do(ctx context.Context, req session.Request) (*Running, error)
 	if op.StreamRequest || len(payload) == 0 {
 		payload = json.RawMessage("null")
 	}
+	if len(req.Secrets) == 0 && r.client.Agreed().Features.Has(wire.SecretsInject) {
+		req.Secrets = r.secrets
+	}
 	o := &Running{ID: req.OperationID.String(), r: r, op: op, req: req, started: r.host.now().UTC(), durable: !op.Idempotent || op.Receipts}
 	if o.digest, err = wire.RequestDigest(op.CapabilityID, op.Name, op.Version, payload); err != nil {
 		return nil, &session.BadRequest{Fault: wire.Fault{Code: wire.CodeInvalidArgument, Message: err.Error()}}

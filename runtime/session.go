@@ -109,7 +109,7 @@ func (req *SessionRequest) check() error {
 // healthCheck.
 func (h *Host) sessionHealth(ctx context.Context, a *pkgmgr.Approval, req Request, environment func(*pkgmgr.Approval) []string) (*Result, error) {
 	r := &hosting{running: running{host: h, approval: a, req: req, environment: environment},
-		terms: SessionRequest{StartTimeout: req.timeout(), Dev: req.Dev, Settings: h.Settings}}
+		terms: SessionRequest{StartTimeout: req.timeout(), Dev: req.Dev, Settings: h.Settings}, healthOnly: true}
 	out := &Result{Call: a.Call.ID, ID: a.Manifest.ID, Version: a.Manifest.Version, Granted: a.Grants}
 	ended, err := r.run(ctx, func(ctx context.Context, s *Session) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, req.timeout(), errTimeout)

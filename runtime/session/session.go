@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/switchyard-plugins/switchyard/runtime/process/redact"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
 
@@ -86,6 +87,9 @@ type Options struct {
 	Limits          wire.Limits   // zero members are the defaults
 	MaxFrameBytes   int64         // 0: wire.DefaultMaxFrame
 	Grace           time.Duration // from a cancel to giving a request up; 0: DefaultGrace
+	// Masked are the secrets that the plugin is given. Where its errors, progress and
+	// health tell one, it is masked.
+	Masked *redact.Values
 	// Now is the wall clock, for what is written on the wire. Durations are measured on
 	// the monotonic clock, so that a step of this one ends nothing early or late. nil:
 	// time.Now.

@@ -58,8 +58,12 @@ func (c *Client) failure(e *wire.Envelope) *Fault {
 	if err := wire.Decode(e.Body, &w); err != nil {
 		return c.badBody(e, err)
 	}
-	w.Message = shown(w.Message)
-	w.Details = append(json.RawMessage(nil), w.Details...)
+	w.Message = shown(c.opts.Masked.Hide(w.Message))
+	if string(w.Details) == c.opts.Masked.Hide(string(w.Details)) {
+		w.Details = append(json.RawMessage(nil), w.Details...)
+	} else {
+		w.Details = nil // they tell a secret
+	}
 	if err := c.ownReceipt(e.Type, w.Receipt); err != nil {
 		return err.(*Fault)
 	}
