@@ -36,6 +36,7 @@ type Call struct {
 	state     wire.Machine // operation
 	cancel    wire.Machine // cancellation
 	cause     error        // why it is to stop
+	told      bool         // that it was abandoned
 	giveUp    *time.Timer
 	result    *Result
 	err       error

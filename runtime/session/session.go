@@ -42,7 +42,6 @@ const (
 	beatsPerSecond = 20
 	lateAllowance  = 1024 // frames of ended requests, beyond what was in flight for them
 	rememberEnded  = 16384
-	rememberIDs    = 32768
 )
 
 // A Validator holds a value against a schema. The fault has a code of the schema.*
@@ -176,7 +175,7 @@ type Client struct {
 
 	// Of the reading goroutine alone.
 	sequence uint64 // of the last frame
-	seen     recentIDs
+	seen     wire.Seen
 	bucket   bucket
 	scratch  wire.StreamItem
 	head     head

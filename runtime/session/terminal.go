@@ -140,17 +140,17 @@ func (c *Client) badBody(e *wire.Envelope, err error) *Fault {
 	return nil
 }
 
-// abandon ends a request for a fault of the plugin in it, and asks the plugin to stop.
+// abandon ends a request for a fault of the plugin in it, and tells the plugin: to it the
+// error is the request's end.
 func (call *Call) abandon(f *Fault) {
 	call.mu.Lock()
-	ask := call.cause == nil && !call.ending() && call.c.has(wire.Cancel)
-	if ask {
-		call.cause = f
-		ask = call.cancel.Move(wire.CancellationRequested) == nil
-	}
+	tell := !call.told && !call.ending()
+	call.told = true
 	call.mu.Unlock()
-	if ask {
-		_, _ = call.c.out.add(&wire.CancelRequest{RequestID: call.request, Reason: string(f.Rule)}, call.trace, wire.NullUUID{})
+	if tell {
+		told := &wire.Error{Code: f.Rule, Message: f.Text, BlameDomain: f.Rule.Blame(wire.BlamePlugin), Severity: wire.SeverityError,
+			RequestID: wire.Some(call.request), OperationID: wire.Some(call.operation)}
+		_, _ = call.c.out.add(told, call.trace, wire.Some(call.message)) // ErrClosed: nobody listens
 	}
 	_ = call.c.finish(call, "", nil, f)
 }
