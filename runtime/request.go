@@ -231,15 +231,15 @@ func (o *Running) record(result *session.Result, err error) {
 	if !o.durable {
 		return
 	}
-	outcome, own := o.outcome(receipt), false
+	outcome, by := o.outcome(receipt), byPlugin
 	if receipt == nil && outcome.EffectState == state.EffectUnknown && o.op.Receipts {
-		receipt, own = o.ownReceipt(outcome), true
+		receipt, by = o.ownReceipt(outcome), byHost
 	}
 	o.recordErr = r.write(func(ctx context.Context) error {
 		var kept *state.Receipt
 		if receipt != nil && receipt.ExecutionState != wire.ExecutionInProgress {
 			var err error
-			if kept, err = r.host.copyOf(r.approval, receipt, o, own); err != nil {
+			if kept, err = r.host.copyOf(r.approval, receipt, o, by); err != nil {
 				return err
 			}
 		}
