@@ -84,6 +84,8 @@ func (in *invocation) flagValues(flag string) []candidate {
 		return out
 	case "platform":
 		return plain("linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64")
+	case "transport":
+		return plain(transportStdio, transportUnix)
 	case "lang":
 		return plain(scaffold.Languages()...)
 	}

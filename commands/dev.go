@@ -37,8 +37,8 @@ func devCommand(in *invocation) *cli.Command {
 				}
 				return in.dev(args[0], req.Project, func(host *runtime.Host) error { return in.devSession(host, args[0], req, o) })
 			}
-			if o.deadline != "" {
-				return in.usage("--deadline belongs to CAPABILITY/OPERATION")
+			if o.deadline != "" || o.transport != transportStdio {
+				return in.usage("--deadline and --transport belong to CAPABILITY/OPERATION")
 			}
 			if len(args) == 1 {
 				args = append(args, string(pkgmgr.MethodHealth))

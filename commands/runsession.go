@@ -75,10 +75,17 @@ type sessionAsked struct {
 	settings json.RawMessage
 	input    string
 	parallel int
+	over     runtime.Transport
 }
 
+// The values of --transport.
+const (
+	transportStdio = "stdio"
+	transportUnix  = "unix"
+)
+
 func (r *sessionAsked) terms() runtime.SessionRequest {
-	return runtime.SessionRequest{CallRequest: r.CallRequest, StartTimeout: r.Timeout, RequestTimeout: r.deadline, Settings: r.settings, MaxInFlight: r.parallel}
+	return runtime.SessionRequest{CallRequest: r.CallRequest, StartTimeout: r.Timeout, RequestTimeout: r.deadline, Settings: r.settings, MaxInFlight: r.parallel, Transport: r.over}
 }
 
 func (in *invocation) sessionRequest(words []string, o runOptions) (*sessionAsked, error) {
@@ -89,8 +96,13 @@ func (in *invocation) sessionRequest(words []string, o runOptions) (*sessionAske
 		return nil, in.usage("--batch says which operations: leave \"%s\" out", words[0])
 	case o.batch != "" && (o.input != "" || o.key != ""):
 		return nil, in.usage("--input and --idempotency-key belong to one operation: a batch has them in its lines")
+	case o.transport != transportStdio && o.transport != transportUnix:
+		return nil, in.usage("--transport is stdio or unix, not \"%s\"", o.transport)
 	case o.parallel < 1 || o.parallel > 1024:
 		return nil, in.usage("--parallel must be from 1 to 1024, not %d", o.parallel)
+	}
+	if o.transport == transportUnix {
+		req.over = runtime.OverSocket
 	}
 	if o.batch == "" {
 		req.Capability, req.Operation, _ = strings.Cut(words[0], "/")

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,6 +86,9 @@ func (r *hosting) begin(outer, ctx context.Context, end context.CancelCauseFunc)
 	env := append(r.environment(a), stateVariable+"="+dir)
 	var socket *session.Socket
 	if r.terms.Transport == OverSocket {
+		if !slices.Contains(a.Manifest.Session.Protocol.Features, string(wire.TransportUnix)) {
+			return unwatch, fmt.Errorf("%w: %s does not say that it speaks over a socket (%s): leave that out", ErrRequest, a.Manifest.ID, wire.TransportUnix)
+		}
 		if socket, err = session.Listen(); err != nil {
 			return unwatch, err
 		}

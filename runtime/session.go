@@ -23,8 +23,10 @@ type Transport int
 
 // The transports.
 const (
-	OverStdio  Transport = iota // standard input and output
-	OverSocket                  // a Unix socket that only the child may use
+	OverStdio Transport = iota // standard input and output
+	// OverSocket is a Unix socket that only the child may use. The package must name the
+	// feature transport.unix.v1.
+	OverSocket
 )
 
 // A SessionRequest says what is to be asked of which package. Method is set by RunSession.

@@ -86,7 +86,7 @@ func manifest(entry string) string {
   "plugin": {"pluginId": "` + ID + `", "displayName": "Sample"},
   "publisher": {"publisherId": "org.example", "displayName": "Example"},
   "packageVersion": "1.0.0",
-  "protocol": {"minVersion": "1.0", "maxVersion": "1.2", "features": ["cancel.v1", "progress.v1", "flow.credit.v1", "receipt.v1", "heartbeat.v1", "secrets.inject.v1"]},
+  "protocol": {"minVersion": "1.0", "maxVersion": "1.2", "features": ["cancel.v1", "progress.v1", "flow.credit.v1", "receipt.v1", "heartbeat.v1", "secrets.inject.v1", "transport.unix.v1"]},
   "entryPoints": {` + entry + `},
   "capabilities": [{"id": "test.ops", "version": "1.0.0", "operations": [
     ` + list + `]}],
