@@ -23,6 +23,7 @@ var layers = map[string][]string{
 	"runtime/call":    {"schemas", "sdk/plugin", "runtime/process/redact"},
 	"runtime/session": {"schemas", "sdk/plugin/wire", "runtime/process/redact"},
 	"runtime/receipt": {"schemas", "sdk/plugin/wire"},
+	"runtime/secret":  {"schemas", "lockfile/textfile"},
 	"pkgmgr":          {"lockfile", "verify", "schemas"},
 	"pkgmgr/archive":  {"schemas"},
 	"pkgmgr/state":    {"schemas"},

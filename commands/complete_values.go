@@ -36,7 +36,8 @@ func (in *invocation) values(command string, arguments []string) []candidate {
 		return when(n == 0, append(in.pluginNames(), files...))
 	case "verify":
 		return append(in.pluginNames(), files...)
-	case "show", "approve", "trust", "enable", "disable", "untrust", "uninstall", "actions", "logs", "history", "revoke", "operations list":
+	case "show", "approve", "trust", "enable", "disable", "untrust", "uninstall", "actions", "logs", "history", "revoke", "operations list", "receipts list",
+		"config list", "config get", "config set", "config unset", "secrets list", "secrets set", "secrets unset":
 		return when(n == 0, in.pluginNames())
 	case "use":
 		return when(n == 0, in.versions())
@@ -83,6 +84,8 @@ func (in *invocation) flagValues(flag string) []candidate {
 		return out
 	case "platform":
 		return plain("linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64")
+	case "transport":
+		return plain(transportStdio, transportUnix)
 	case "lang":
 		return plain(scaffold.Languages()...)
 	}

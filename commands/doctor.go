@@ -9,6 +9,7 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/runtime"
 	"github.com/switchyard-plugins/switchyard/runtime/process"
 )
 
@@ -106,7 +107,7 @@ func (in *invocation) doctorHint(dir string, checks []checkedData) string {
 }
 
 func (in *invocation) repair(ctx context.Context, dir string) (*repairedData, error) {
-	r, err := pkgmgr.Repair(ctx, dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress()})
+	r, err := pkgmgr.Repair(ctx, dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress(), Obituary: runtime.Obituary(dir, in.env.Now)})
 	if err != nil {
 		return nil, err
 	}

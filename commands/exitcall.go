@@ -8,6 +8,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/runtime"
 	"github.com/switchyard-plugins/switchyard/runtime/call"
 	"github.com/switchyard-plugins/switchyard/runtime/process"
+	"github.com/switchyard-plugins/switchyard/runtime/session"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin"
 )
 
@@ -70,7 +71,7 @@ func (in *invocation) classifyCall(err error, f *failure) bool {
 			f.hint = cause.hint
 		}
 		f.details = d
-	case errors.Is(err, runtime.ErrRequest):
+	case errors.Is(err, runtime.ErrRequest), errors.Is(err, session.ErrTransport):
 		f.exit, f.code, f.hint = exitUsage, "usage", in.next(helpOn(in.commandName())...)
 	case errors.Is(err, call.ErrTooLarge), errors.Is(err, call.ErrInput):
 		f.exit, f.code, f.hint = exitUsage, "input.invalid", in.next(helpOn(in.commandName())...)

@@ -5,8 +5,10 @@ import (
 	"errors"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/pkgmgr/settings"
 	"github.com/switchyard-plugins/switchyard/runtime"
 	"github.com/switchyard-plugins/switchyard/runtime/receipt"
+	"github.com/switchyard-plugins/switchyard/runtime/secret"
 	"github.com/switchyard-plugins/switchyard/runtime/session"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
@@ -22,11 +24,35 @@ func (in *invocation) classifySession(err error, f *failure) bool {
 		up        *session.GivenUp
 		none      *runtime.NoInterpreter
 		stopped   *runtime.Stopped
+		stored    *runtime.StoredSettings
+		nothing   *pkgmgr.NoSettings
+		misfit    *pkgmgr.SettingsFault
+		place     *settings.PlaceError
+		lacking   *secret.Unresolved
 	)
 	if errors.As(err, &stopped) {
 		return false // whatever the plugin made of it
 	}
 	switch {
+	case errors.As(err, &stored):
+		f.exit, f.code, f.message, f.hint = exitUsage, "settings.stored", stored.Error(), in.next("config", "list", stored.ID)
+	case errors.As(err, &nothing):
+		f.exit, f.code, f.hint = exitUsage, "settings.none", in.next("show", nothing.ID)
+	case errors.As(err, &misfit):
+		f.exit, f.code, f.message, f.hint = exitUsage, "settings.invalid", misfit.Error(), in.next("config", "list", misfit.ID)
+	case errors.As(err, &place):
+		f.exit, f.code, f.message = exitUsage, "settings.place", place.Error()
+		if errors.Is(err, settings.ErrNoPlace) {
+			f.exit = exitNotFound
+		}
+		if in.subject != "" {
+			f.hint = in.next("config", "list", in.subject)
+		}
+	case errors.As(err, &lacking):
+		f.exit, f.code, f.message = exitPlugin, string(wire.CodeSecretUnresolved), lacking.Error()
+		if in.subject != "" {
+			f.hint = in.next("secrets", "list", in.subject)
+		}
 	case errors.As(err, &failed):
 		f.exit, f.code, f.message = exitPlugin, string(failed.Fault.Code), failed.Error()
 		f.hint = in.next("logs", failed.ID)

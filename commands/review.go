@@ -45,6 +45,7 @@ type reviewData struct {
 	Licences            []string      `json:"licences" doc:"Files that look like licences."`
 	Network             string        `json:"network" doc:"What is known about network use."`
 	DataClasses         string        `json:"dataClasses" doc:"What is known about the data it handles."`
+	Set                 *settingsData `json:"set" doc:"What is set for it, private values masked, or null."`
 	Session             *sessionData  `json:"session" doc:"What only a session package's manifest says, or null."`
 	Boundary            string        `json:"boundary" doc:"What trust means on this operating system."`
 	Source              string        `json:"source" doc:"Where it was installed from, empty where that is not known."`
@@ -176,6 +177,9 @@ func (in *invocation) newReviewData(subject string, r *pkgmgr.Review) reviewData
 	}
 	if d.Session = newSessionData(m); d.Session != nil {
 		d.Network, d.DataClasses = d.Session.network(), d.Session.classes()
+		if r.Status != "" && d.Session.Settings != "" {
+			d.Set = in.settingsIn(pkgmgr.Ref{ID: m.ID, Digest: r.Package})
+		}
 	}
 	d.Scopes = newScopes(&m, words(r.Granted))
 	if r.Denial != nil {
@@ -284,6 +288,9 @@ func (p *page) review(d reviewData) {
 	}
 	if d.Session != nil {
 		p.session(d.Session)
+		if d.Set != nil {
+			p.field("is set", "%s", d.Set.set())
+		}
 		p.line("")
 		p.title("What it can be asked for")
 		p.operations(d.Session.Operations)

@@ -29,6 +29,7 @@ type runData struct {
 type runOptions struct {
 	project, timeout, key, input string
 	deadline, batch, settings    string // of session packages
+	transport                    string
 	parallel                     int
 }
 
@@ -68,8 +69,8 @@ func runCommand(in *invocation) *cli.Command {
 			if o.ofSession(args[1:]) {
 				return in.runSession(ref, args[1:], o)
 			}
-			if o.deadline != "" {
-				return in.usage("--deadline belongs to CAPABILITY/OPERATION")
+			if o.deadline != "" || o.transport != transportStdio {
+				return in.usage("--deadline and --transport belong to CAPABILITY/OPERATION")
 			}
 			req, err := in.callRequest(args[1:], o)
 			if err != nil {
@@ -102,6 +103,7 @@ func sessionFlags(o *runOptions) flags {
 	return flags{
 		&cli.StringFlag{Name: "deadline", Destination: &o.deadline, Usage: "of CAPABILITY/OPERATION: end the request after `DURATION` (default 15s)"},
 		settingsFlag(&o.settings),
+		&cli.StringFlag{Name: "transport", Destination: &o.transport, Value: transportStdio, Usage: "of CAPABILITY/OPERATION: what frames go over: `stdio` or unix, a socket, where the package knows that (default stdio)"},
 		&cli.StringFlag{Name: "batch", Destination: &o.batch, Usage: "perform the requests of `FILE`, one {\"operation\",\"input\"} a line (- is standard input)"},
 		&cli.IntFlag{Name: "parallel", Destination: &o.parallel, Value: defaultParallel, Usage: "of a batch: `N` requests at a time (default 8)"},
 	}

@@ -48,12 +48,24 @@ func (in *invocation) runSession(ref pkgmgr.Ref, words []string, o runOptions) e
 	if err != nil {
 		return err
 	}
-	terms := runtime.SessionRequest{CallRequest: req.CallRequest, StartTimeout: req.Timeout, RequestTimeout: req.deadline, Settings: req.settings, MaxInFlight: req.parallel}
+	terms := req.terms()
 	terms.Ref = ref
+	return in.ask(req, o, reviewedMode, func(use sessionUse) (*runtime.Ended, error) { return host.RunSession(in.context(), terms, use) })
+}
+
+// A sessionUse asks a running session for what is wanted of it; a sessionRun starts the
+// session for that.
+type (
+	sessionUse = func(context.Context, *runtime.Session) error
+	sessionRun = func(sessionUse) (*runtime.Ended, error)
+)
+
+// ask performs one operation, or those of a batch.
+func (in *invocation) ask(req *sessionAsked, o runOptions, mode runMode, run sessionRun) error {
 	if o.batch != "" {
-		return in.batch(host, terms, o)
+		return in.batch(run, o)
 	}
-	return in.one(host, terms, req)
+	return in.one(run, req, mode)
 }
 
 // A sessionAsked is what the command line asks of a session.
@@ -63,6 +75,17 @@ type sessionAsked struct {
 	settings json.RawMessage
 	input    string
 	parallel int
+	over     runtime.Transport
+}
+
+// The values of --transport.
+const (
+	transportStdio = "stdio"
+	transportUnix  = "unix"
+)
+
+func (r *sessionAsked) terms() runtime.SessionRequest {
+	return runtime.SessionRequest{CallRequest: r.CallRequest, StartTimeout: r.Timeout, RequestTimeout: r.deadline, Settings: r.settings, MaxInFlight: r.parallel, Transport: r.over}
 }
 
 func (in *invocation) sessionRequest(words []string, o runOptions) (*sessionAsked, error) {
@@ -73,8 +96,13 @@ func (in *invocation) sessionRequest(words []string, o runOptions) (*sessionAske
 		return nil, in.usage("--batch says which operations: leave \"%s\" out", words[0])
 	case o.batch != "" && (o.input != "" || o.key != ""):
 		return nil, in.usage("--input and --idempotency-key belong to one operation: a batch has them in its lines")
+	case o.transport != transportStdio && o.transport != transportUnix:
+		return nil, in.usage("--transport is stdio or unix, not \"%s\"", o.transport)
 	case o.parallel < 1 || o.parallel > 1024:
 		return nil, in.usage("--parallel must be from 1 to 1024, not %d", o.parallel)
+	}
+	if o.transport == transportUnix {
+		req.over = runtime.OverSocket
 	}
 	if o.batch == "" {
 		req.Capability, req.Operation, _ = strings.Cut(words[0], "/")
@@ -122,10 +150,10 @@ func (in *invocation) duration(flag, value string) (time.Duration, error) {
 
 // one performs one operation and prints its answer: a document, or its items as they
 // come, one a line.
-func (in *invocation) one(host *runtime.Host, terms runtime.SessionRequest, req *sessionAsked) error {
+func (in *invocation) one(run sessionRun, req *sessionAsked, mode runMode) error {
 	var result *runtime.RequestResult
 	var requestErr error
-	ended, err := host.RunSession(in.context(), terms, func(ctx context.Context, s *runtime.Session) error {
+	ended, err := run(func(ctx context.Context, s *runtime.Session) error {
 		operation, err := s.Operation(req.Capability, req.Operation)
 		if err != nil {
 			return err
@@ -173,7 +201,7 @@ func (in *invocation) one(host *runtime.Host, terms runtime.SessionRequest, req 
 		in.warn("%s", w)
 	}
 	data := runData{Call: ended.Call, Plugin: ended.ID, Version: ended.Version, Method: methodRequest, Granted: words(ended.Granted),
-		Replayed: result.Replayed, Operation: result.Operation, Result: jsontext.Value(result.Payload)}
+		Replayed: result.Replayed, Dev: mode == devMode, Operation: result.Operation, Result: jsontext.Value(result.Payload)}
 	if result.Receipt != nil {
 		data.Receipt = jsontext.Value(result.Receipt.AppendJSON(nil))
 	}
@@ -329,7 +357,7 @@ type batchError struct {
 
 // batch performs the requests of a file in one session, so many at a time, and prints
 // their answers in the order in which they come.
-func (in *invocation) batch(host *runtime.Host, terms runtime.SessionRequest, o runOptions) error {
+func (in *invocation) batch(run sessionRun, o runOptions) error {
 	if in.globals.json {
 		return in.usage("a batch is printed one answer a line: leave --json out")
 	}
@@ -353,7 +381,7 @@ func (in *invocation) batch(host *runtime.Host, terms runtime.SessionRequest, o 
 		}
 		return errors.Join(writeLine(out, raw), out.Flush())
 	}
-	_, err = host.RunSession(in.context(), terms, func(ctx context.Context, s *runtime.Session) error {
+	_, err = run(func(ctx context.Context, s *runtime.Session) error {
 		slots := make(chan struct{}, o.parallel)
 		failed := make(chan error, 1)
 		var all sync.WaitGroup

@@ -14,6 +14,7 @@ import (
 
 type showData struct {
 	Packages []packageData `json:"packages" doc:"Every installed version of the plugin that the name covers, the one first that the project's lock names, else the default one."`
+	Set      *settingsData `json:"set" doc:"What is set for a session plugin, private values masked, or null."`
 	Grants   []partsData   `json:"grants" doc:"What the grants of each of them are made of, in the same order."`
 }
 
@@ -60,12 +61,19 @@ func showCommand(in *invocation) *cli.Command {
 				data.Packages = append(data.Packages, newPackageData(i))
 				data.Grants = append(data.Grants, in.parts(lock, i))
 			}
+			data.Set = in.settingsIn(ref)
 			in.show(data, func(p *page) {
 				for i, d := range data.Packages {
 					if i > 0 {
 						p.line("")
 					}
 					p.describe(d, data.Grants[i])
+				}
+				if s := data.Set; s != nil {
+					p.field("is set", "%s", s.set())
+					for _, one := range s.Secrets {
+						p.field("secret", "%s", one.text())
+					}
 				}
 			})
 			return nil

@@ -91,6 +91,13 @@ func table() []entry {
 		{"receipts list", groupRun, "list the receipts of sessions' operations", receiptsListCommand, receiptsListData{}},
 		{"receipts show", groupRun, "show a receipt, or print it signed", receiptsShowCommand, receiptsShowData{}},
 		{"receipts verify", groupRun, "verify a signed receipt with a public key", receiptsVerifyCommand, receiptsVerifyData{}},
+		{"config list", groupRun, "show what is set for a session plugin", configListCommand, settingsData{}},
+		{"config get", groupRun, "print one setting", configGetCommand, configGetData{}},
+		{"config set", groupRun, "set one of a session plugin's settings", configSetCommand, configSetData{}},
+		{"config unset", groupRun, "take a setting away, or all of them", configUnsetCommand, configUnsetData{}},
+		{"secrets list", groupRun, "list the secrets that settings refer to", secretsListCommand, secretsListData{}},
+		{"secrets set", groupRun, "keep a secret for a session plugin", secretsSetCommand, configSetData{}},
+		{"secrets unset", groupRun, "forget a secret, or all of a plugin", secretsUnsetCommand, secretsUnsetData{}},
 		{"logs", groupRun, "show what a plugin wrote to standard error", logsCommand, logsData{}},
 		{"history", groupRun, "show what happened", historyCommand, historyData{}},
 

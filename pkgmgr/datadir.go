@@ -113,6 +113,9 @@ type Options struct {
 	// HostVersion is this program's, which packages may ask to be newer than theirs.
 	// One that begins with no MAJOR.MINOR is new enough.
 	HostVersion string
+	// Obituary makes the receipts of operations that Repair finds without a supervisor. nil:
+	// there are none.
+	Obituary Obituary
 	// Fetcher starts whoever opens connections; it is asked only where there is something
 	// to fetch. nil: nobody does.
 	Fetcher func(context.Context) (Fetcher, error)

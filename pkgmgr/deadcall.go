@@ -42,10 +42,12 @@ func (h *Home) TakeDeadCalls() []*DeadCall {
 	return taken
 }
 
-// Abandon records the call's operation, if it was one and has not ended, as
-// abandoned with an unknown effect. The caller has ended the call's processes, or
-// knows that it cannot.
-func (d *DeadCall) Abandon(ctx context.Context) error { return d.home.abandon(ctx, d.ID) }
+// Abandon records the call's operations that have not ended as abandoned with an unknown
+// effect, and the receipts that write makes of them; nil makes none. The caller has ended
+// the call's processes, or knows that it cannot.
+func (d *DeadCall) Abandon(ctx context.Context, write Obituary) error {
+	return d.home.abandon(ctx, d.ID, write)
+}
 
 // Remove removes what marks the call. The caller has recorded its end.
 func (d *DeadCall) Remove() error {

@@ -161,7 +161,7 @@ func Repair(ctx context.Context, path string, o Options) (*Repaired, error) {
 	if out.Restored, err = h.restoreDefaults(ctx); err != nil {
 		return out, err
 	}
-	out.LostCalls, err = h.buryLost(ctx)
+	out.LostCalls, err = h.buryLost(ctx, o.Obituary)
 	return out, err
 }
 
@@ -232,7 +232,7 @@ func (h *Home) recordStore(ctx context.Context) ([]Moved, error) {
 
 // buryLost abandons operations that are recorded as running while nobody
 // supervises them and no marker is left to tell.
-func (h *Home) buryLost(ctx context.Context) (int, error) {
+func (h *Home) buryLost(ctx context.Context, write Obituary) (int, error) {
 	var running []state.Operation
 	err := h.state.View(ctx, func(tx *state.Tx) (err error) {
 		running, err = tx.RunningOperations()
@@ -243,10 +243,10 @@ func (h *Home) buryLost(ctx context.Context) (int, error) {
 	}
 	n := 0
 	for _, op := range running {
-		if h.callAlive(op.ID) {
+		if h.callAlive(callOf(op)) {
 			continue
 		}
-		if err := h.Bury(ctx, op.ID); err != nil {
+		if err := h.Bury(ctx, callOf(op), write); err != nil {
 			return n, err
 		}
 		n++

@@ -193,10 +193,15 @@ func (h *Home) Logs(ctx context.Context, id string, after uint64, limit int) (li
 	return list, err
 }
 
-// Bury records that the supervisor of a call died: its operation, if it was one,
-// is abandoned with an unknown effect. The caller has ended the call's processes.
-func (h *Home) Bury(ctx context.Context, callID string) error {
-	err := h.abandon(ctx, callID)
+// An Obituary makes the receipt of an operation whose supervisor died, from its record and
+// the manifest of its package; nil where the operation keeps none.
+type Obituary func(op state.Operation, manifest Manifest) (*state.Receipt, error)
+
+// Bury records that the supervisor of a call died: its operations are abandoned with an
+// unknown effect and the receipts that write makes of them; nil makes none. The caller has
+// ended the call's processes.
+func (h *Home) Bury(ctx context.Context, callID string, write Obituary) error {
+	err := h.abandon(ctx, callID, write)
 	if isReadOnly(err) {
 		return nil // nothing can be recorded or removed; the next command that can does it
 	}
@@ -207,7 +212,7 @@ func (h *Home) Bury(ctx context.Context, callID string) error {
 }
 
 // abandon ends the running operations of a call of which nobody knows how they went.
-func (h *Home) abandon(ctx context.Context, callID string) error {
+func (h *Home) abandon(ctx context.Context, callID string, write Obituary) error {
 	return h.update(ctx, func(tx *state.Tx) error {
 		running, err := tx.RunningOperations()
 		if err != nil {
@@ -222,6 +227,9 @@ func (h *Home) abandon(ctx context.Context, callID string) error {
 			if err != nil {
 				return err
 			}
+			if err := h.receiptOfDead(tx, op, write); err != nil {
+				return err
+			}
 			e := h.event(EventAbandoned, op.PluginID, op.Version, op.Package, map[string]string{"action": op.Action})
 			e.Project, e.Operation = op.ProjectRoot, op.ID
 			if err := tx.AppendEvent(e); err != nil {
@@ -230,6 +238,28 @@ func (h *Home) abandon(ctx context.Context, callID string) error {
 		}
 		return nil
 	})
+}
+
+// receiptOfDead stores the receipt of an operation that was running: the plugin's own, had
+// it come, would be recorded together with its end. Without the record of its package
+// nobody could say whose it would be.
+func (h *Home) receiptOfDead(tx *state.Tx, op state.Operation, write Obituary) error {
+	if write == nil {
+		return nil
+	}
+	install, err := optional(tx.Install(op.Package))
+	if err != nil || install == nil {
+		return err
+	}
+	m, err := ParseManifest(install.ManifestJSON)
+	if err != nil || m.Session == nil {
+		return nil // a manifest of another time of this program; the operation's record stands
+	}
+	r, err := write(op, m)
+	if err != nil || r == nil {
+		return err
+	}
+	return tx.PutReceipt(*r)
 }
 
 // RecordAfter adds what a call showed after its record was written: log lines, and

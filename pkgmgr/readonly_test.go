@@ -173,7 +173,7 @@ func TestReadOnlyDataDirectory(t *testing.T) {
 	if got := s.DeadCalls(); !slices.Equal(got, []string{dead.ID}) {
 		t.Errorf("%q", got)
 	}
-	must(t, s.Bury(s.ctx, dead.ID))
+	must(t, s.Bury(s.ctx, dead.ID, nil))
 	if _, err := s.History(s.ctx, "", 0); err != nil {
 		t.Error(err)
 	}

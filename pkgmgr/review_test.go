@@ -307,7 +307,7 @@ func TestDeadCallsAreTakenOnce(t *testing.T) {
 	if again := s.TakeDeadCalls(); len(again) != 0 {
 		t.Errorf("taken twice: %+v", again)
 	}
-	must(t, taken[0].Abandon(s.ctx)) // it was no operation
+	must(t, taken[0].Abandon(s.ctx, nil)) // it was no operation
 	taken[0].Release()
 	if again := s.TakeDeadCalls(); len(again) != 1 {
 		t.Fatal("a call that was released is gone")

@@ -511,8 +511,8 @@ func TestOperations(t *testing.T) {
 	if dead := s.DeadCalls(); !slices.Equal(dead, []string{second.Call.ID}) {
 		t.Errorf("%q", dead)
 	}
-	must(t, s.Bury(s.ctx, second.Call.ID))
-	must(t, s.Bury(s.ctx, second.Call.ID))
+	must(t, s.Bury(s.ctx, second.Call.ID, nil))
+	must(t, s.Bury(s.ctx, second.Call.ID, nil))
 	if got, err := s.Operation(s.ctx, second.Call.ID); err != nil || got.State != state.Abandoned || got.EffectState != state.EffectUnknown {
 		t.Errorf("%+v, %v", got, err)
 	}

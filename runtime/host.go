@@ -205,7 +205,7 @@ func (h *Host) Recover(ctx context.Context) (ended int, err error) {
 	}
 	ended, survivors := process.Sweep(ids)
 	for _, d := range dead {
-		if err := d.Abandon(ctx); err != nil {
+		if err := d.Abandon(ctx, h.Obituary); err != nil {
 			return ended, errors.Join(err, survivors)
 		}
 		if survivors != nil {

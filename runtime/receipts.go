@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,6 +12,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/runtime/receipt"
+	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/ijson"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
@@ -18,15 +20,43 @@ import (
 // KeysDir is where a host's key for receipts is, below the data directory.
 const KeysDir = "keys"
 
-// ReceiptKey returns the key with which this host signs receipts; it is made where it is
-// missing.
-func (h *Host) ReceiptKey() (*receipt.Key, error) {
-	return receipt.Open(filepath.Join(h.Home.Path(), KeysDir))
+// Obituary returns what makes this host's receipts of operations whose supervisor died:
+// they were abandoned, and what they did is not known. dir is the data directory.
+func Obituary(dir string, now func() time.Time) pkgmgr.Obituary {
+	return func(op state.Operation, m pkgmgr.Manifest) (*state.Receipt, error) {
+		capability, name, _ := strings.Cut(op.Action, "/")
+		_, declared, ok := m.Session.Operation(capability, name)
+		id, valid := wire.ParseUUID(op.ID)
+		if !ok || !valid || !declared.HasReceipts() {
+			return nil, nil
+		}
+		r := &wire.Receipt{
+			ReceiptID: wire.NewUUID(), PluginID: m.Session.Plugin.PluginID, PublisherID: m.Session.Publisher.PublisherID, PackageVersion: m.Session.PackageVersion,
+			ManifestDigest: strings.ToLower(m.Session.Provenance.ManifestDigest), CapabilityID: capability, OperationName: name,
+			OperationVersion: declared.OperationVersion, OperationID: id, IdempotencyKey: op.IdempotencyKey, Attempt: 1,
+			ExecutionState: wire.ExecutionAbandoned, EffectState: wire.EffectUnknown, StartedAt: op.StartedAt, IssuedAt: now().UTC(),
+			RequestDigest: string(op.InputDigest), ExpiresAt: op.StartedAt.Add(lifetime("")),
+		}
+		return signedCopy(filepath.Join(dir, KeysDir), r, op.Package, now(), byHost)
+	}
 }
 
-// copyOf makes this host's signed copy of a receipt.
-func (h *Host) copyOf(a *pkgmgr.Approval, r *wire.Receipt, o *Running, own bool) (*state.Receipt, error) {
-	key, err := h.ReceiptKey()
+// Obituary is the function Obituary for this host.
+func (h *Host) Obituary(op state.Operation, m pkgmgr.Manifest) (*state.Receipt, error) {
+	return Obituary(h.Home.Path(), h.now)(op, m)
+}
+
+// author says who made a receipt.
+type author int
+
+const (
+	byPlugin author = iota
+	byHost
+)
+
+// signedCopy makes this host's copy of a receipt.
+func signedCopy(keys string, r *wire.Receipt, pkg digest.Digest, now time.Time, by author) (*state.Receipt, error) {
+	key, err := receipt.Open(keys)
 	if err != nil {
 		return nil, err
 	}
@@ -34,10 +64,19 @@ func (h *Host) copyOf(a *pkgmgr.Approval, r *wire.Receipt, o *Running, own bool)
 	if err != nil {
 		return nil, err
 	}
-	kept := &state.Receipt{
-		ID: r.ReceiptID.String(), PluginID: r.PluginID, Version: r.PackageVersion, Package: a.Package, Action: r.CapabilityID + "/" + r.OperationName,
+	return &state.Receipt{
+		ID: r.ReceiptID.String(), PluginID: r.PluginID, Version: r.PackageVersion, Package: pkg, Action: r.CapabilityID + "/" + r.OperationName,
 		OperationID: r.OperationID.String(), Key: r.IdempotencyKey, Execution: string(r.ExecutionState), Effect: string(r.EffectState),
-		IssuedAt: r.IssuedAt, ExpiresAt: r.ExpiresAt, RecordedAt: h.now().UTC(), Own: own, Document: jsontext.Value(document),
+		IssuedAt: r.IssuedAt, ExpiresAt: r.ExpiresAt, RecordedAt: now.UTC(), Own: by == byHost, Document: jsontext.Value(document),
+	}, nil
+}
+
+// copyOf makes this host's signed copy of a receipt that came with the end of a request, or
+// that the host made for want of one.
+func (h *Host) copyOf(a *pkgmgr.Approval, r *wire.Receipt, o *Running, by author) (*state.Receipt, error) {
+	kept, err := signedCopy(filepath.Join(h.Home.Path(), KeysDir), r, a.Package, h.now(), by)
+	if err != nil {
+		return nil, err
 	}
 	var said *wire.Error
 	switch {

@@ -73,6 +73,9 @@ func (s *Session) Do(ctx context.Context, req session.Request) (*Running, error)
 	if op.StreamRequest || len(payload) == 0 {
 		payload = json.RawMessage("null")
 	}
+	if len(req.Secrets) == 0 && r.client.Agreed().Features.Has(wire.SecretsInject) {
+		req.Secrets = r.secrets
+	}
 	o := &Running{ID: req.OperationID.String(), r: r, op: op, req: req, started: r.host.now().UTC(), durable: !op.Idempotent || op.Receipts}
 	if o.digest, err = wire.RequestDigest(op.CapabilityID, op.Name, op.Version, payload); err != nil {
 		return nil, &session.BadRequest{Fault: wire.Fault{Code: wire.CodeInvalidArgument, Message: err.Error()}}
@@ -228,15 +231,15 @@ func (o *Running) record(result *session.Result, err error) {
 	if !o.durable {
 		return
 	}
-	outcome, own := o.outcome(receipt), false
+	outcome, by := o.outcome(receipt), byPlugin
 	if receipt == nil && outcome.EffectState == state.EffectUnknown && o.op.Receipts {
-		receipt, own = o.ownReceipt(outcome), true
+		receipt, by = o.ownReceipt(outcome), byHost
 	}
 	o.recordErr = r.write(func(ctx context.Context) error {
 		var kept *state.Receipt
 		if receipt != nil && receipt.ExecutionState != wire.ExecutionInProgress {
 			var err error
-			if kept, err = r.host.copyOf(r.approval, receipt, o, own); err != nil {
+			if kept, err = r.host.copyOf(r.approval, receipt, o, by); err != nil {
 				return err
 			}
 		}

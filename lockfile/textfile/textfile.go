@@ -106,11 +106,13 @@ func Read(path string, limit int64) ([]byte, error) {
 }
 
 // Write replaces the file by data, mode 0644 less the umask.
-func Write(path string, data []byte) error {
+func Write(path string, data []byte) error { return write(path, data, 0o644) }
+
+func write(path string, data []byte, mode fs.FileMode) error {
 	if err := Check(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := replace(path, data); err != nil {
+	if err := replace(path, data, mode); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
@@ -124,6 +126,15 @@ func Write(path string, data []byte) error {
 // Where directories cannot be locked (Windows) edits of several processes at
 // the same moment are not ordered.
 func Edit(path string, limit int64, edit func(text []byte, exists bool) ([]byte, error)) error {
+	return editFile(path, limit, 0o644, edit)
+}
+
+// EditPrivate is Edit of a file that nobody else may read: mode 0600.
+func EditPrivate(path string, limit int64, edit func(text []byte, exists bool) ([]byte, error)) error {
+	return editFile(path, limit, 0o600, edit)
+}
+
+func editFile(path string, limit int64, mode fs.FileMode, edit func(text []byte, exists bool) ([]byte, error)) error {
 	unlock, err := lockDir(filepath.Dir(path))
 	if err != nil {
 		return err
@@ -141,5 +152,5 @@ func Edit(path string, limit int64, edit func(text []byte, exists bool) ([]byte,
 	if text == nil || exists && bytes.Equal(text, old) {
 		return nil
 	}
-	return Write(path, text)
+	return write(path, text, mode)
 }

@@ -25,9 +25,9 @@ func owners(info fs.FileInfo) (owner, self int, known bool) {
 	return int(stat.Uid), os.Geteuid(), true
 }
 
-func replace(path string, data []byte) error {
+func replace(path string, data []byte, mode fs.FileMode) error {
 	f, err := renameio.NewPendingFile(path,
-		renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o644))
+		renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(mode))
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/switchyard-plugins/switchyard/runtime/process/redact"
 )
 
 // DefaultGrace is how long a child may take to exit after its stdin closes.
@@ -68,6 +70,8 @@ type Spec struct {
 	// CallID identifies the call: 1 to 64 of A–Z, a–z, 0–9, "-", "_". It must be
 	// unique among the calls of this user, for Sweep goes by it.
 	CallID string
+	// Secrets masks what the child is given to know and its stderr must not tell.
+	Secrets *redact.Values
 	// Now tells the time of lines on stderr. nil: time.Now.
 	Now func() time.Time
 }
@@ -161,7 +165,7 @@ func Start(spec Spec) (*Child, error) {
 	}
 	c := &Child{
 		Stdin: pipes.stdin, Stdout: pipes.stdout, stderr: pipes.stderr,
-		Stderr:  new(Log),
+		Stderr:  &Log{known: spec.Secrets},
 		drained: make(chan struct{}),
 		done:    make(chan struct{}),
 	}

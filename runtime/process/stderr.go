@@ -43,6 +43,7 @@ type Log struct {
 	ring  []entry // entry of Seq n is at (n-1) % MaxLines
 	next  uint64  // lines so far
 	bytes int64
+	known *redact.Values // secrets that the child was given; set before it starts
 
 	// Only the draining goroutine uses these.
 	partial  []byte
@@ -71,7 +72,7 @@ func (l *Log) Lines(after uint64) []Line {
 	lines := make([]Line, 0, l.next-first)
 	for seq := first + 1; seq <= l.next; seq++ {
 		e := &l.ring[(seq-1)%MaxLines]
-		e.redact()
+		e.redact(l.known)
 		lines = append(lines, Line{Seq: seq, At: e.at, Text: e.text, Cut: e.cut})
 	}
 	return lines
@@ -85,7 +86,7 @@ func (l *Log) Size() (lines uint64, bytes int64) {
 	return l.next, l.bytes
 }
 
-func (e *entry) redact() {
+func (e *entry) redact(known *redact.Values) {
 	if e.redacted {
 		return
 	}
@@ -99,9 +100,9 @@ func (e *entry) redact() {
 		whole := wholeRunes(raw)
 		raw, cut = raw[:whole], cut+len(raw)-whole
 	}
-	text := redact.Line(strings.ToValidUTF8(string(raw), "\uFFFD"))
+	text := redact.Line(known.Hide(strings.ToValidUTF8(string(raw), "\uFFFD")))
 	if e.overflow > 0 {
-		keep := runeFloor(text, max(len(text)-blindBytes, 0))
+		keep := runeFloor(text, max(len(text)-max(blindBytes, known.Longest()), 0))
 		cut += len(text) - keep
 		text = text[:keep]
 	}

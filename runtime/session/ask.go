@@ -214,8 +214,9 @@ func (c *Client) health(ctx context.Context, check *wire.HealthCheck) (wire.Heal
 		if f != nil {
 			return f
 		}
+		err := c.observe(h)
 		report = *h
-		return c.observe(h)
+		return err
 	})
 	if err != nil {
 		return wire.HealthReport{}, err
@@ -269,6 +270,7 @@ func (c *Client) WatchHealth(ctx context.Context, each func(wire.HealthReport)) 
 
 // observe takes a report: it moves the lifecycle and shows it to the watchers.
 func (c *Client) observe(h *wire.HealthReport) error {
+	h.Message = c.opts.Masked.Hide(h.Message)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for w := range c.watchers {

@@ -277,20 +277,22 @@ func TestResponseStreamCredit(t *testing.T) {
 	})
 }
 
-// One item beyond the credit is borne; the next ends the request.
+// One item beyond the credit is borne; the next ends the request (S-63), of which the
+// plugin is told by an error that is the request's terminal frame (S-27, S-49).
 func TestFlowControlViolation(t *testing.T) {
 	session(t, testOptions(), func(p *scripted) {
-		_, r := p.request()
+		asked, r := p.request()
 		for i := range int64(4) { // two more than the window
 			p.item(r, i, `{}`)
 		}
-		cancel := decode[wire.CancelRequest](p.t, p.next(wire.TypeCancel))
-		if cancel.RequestID != r.RequestID || cancel.Reason != string(wire.CodeFlowControlViolation) {
-			p.t.Errorf("%+v", cancel)
+		g := p.next(wire.TypeError)
+		told := decode[wire.Error](p.t, g)
+		if told.RequestID != wire.Some(r.RequestID) || told.OperationID != wire.Some(r.OperationID) || told.Code != wire.CodeFlowControlViolation ||
+			told.BlameDomain != wire.BlamePlugin || told.Severity != wire.SeverityError || g.CausationID != wire.Some(asked.MessageID) {
+			p.t.Errorf("%+v, caused by %v", told, g.CausationID)
 		}
-		p.send(&wire.CancelAck{RequestID: r.RequestID})
 		p.item(r, 4, `{}`) // late
-		g, r := p.request()
+		g, r = p.request()
 		p.answer(g, r, `{}`)
 		p.drain()
 	}, func(t *testing.T, c *Client) {

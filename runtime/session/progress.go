@@ -26,6 +26,7 @@ func (c *Client) progress(e *wire.Envelope) *Fault {
 	if f := call.belongs(e, w.OperationID, false); f != nil {
 		return f
 	}
+	w.Message = c.opts.Masked.Hide(w.Message)
 	call.mu.Lock()
 	defer call.mu.Unlock()
 	if call.each == nil || call.ending() {

@@ -35,7 +35,7 @@ func (c *Client) receive(frame []byte, e *wire.Envelope) *Fault {
 	switch {
 	case e.Sequence <= c.sequence:
 		return malformed(e.Type, wire.CodeSequenceViolation, "sequence %d after %d", e.Sequence, c.sequence)
-	case !c.seen.add(e.MessageID):
+	case !c.seen.Add(e.MessageID):
 		return malformed(e.Type, wire.CodeEnvelopeInvalid, "its messageId repeats that of another message")
 	}
 	c.mu.Lock()

@@ -7,46 +7,6 @@ import (
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
 
-// recentIDs sees a messageId that repeats one of the last rememberIDs. Senders make
-// UUIDs that rise, so that one comparison tells that an id is new; the first that does
-// not rise makes a set of them.
-type recentIDs struct {
-	ids     []wire.UUID // a ring
-	next    int
-	highest wire.UUID
-	set     map[wire.UUID]struct{} // of ids, once it is needed
-}
-
-// add reports whether id is new.
-func (r *recentIDs) add(id wire.UUID) bool {
-	if bytes.Compare(id[:], r.highest[:]) > 0 {
-		r.highest = id
-	} else {
-		if r.set == nil {
-			r.set = make(map[wire.UUID]struct{}, len(r.ids))
-			for _, old := range r.ids {
-				r.set[old] = struct{}{}
-			}
-		}
-		if _, again := r.set[id]; again {
-			return false
-		}
-	}
-	if r.set != nil {
-		r.set[id] = struct{}{}
-	}
-	if len(r.ids) < rememberIDs {
-		r.ids = append(r.ids, id)
-		return true
-	}
-	if r.set != nil {
-		delete(r.set, r.ids[r.next])
-	}
-	r.ids[r.next] = id
-	r.next = (r.next + 1) % rememberIDs
-	return true
-}
-
 // ended remembers requests that have ended: their late frames are borne, where those of
 // a request that never was are a fault. Beyond rememberEnded the oldest are forgotten;
 // what lies between the first and the last id that was ever issued is then taken for one

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/switchyard-plugins/switchyard/runtime/process/redact"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
 
@@ -41,7 +42,6 @@ const (
 	beatsPerSecond = 20
 	lateAllowance  = 1024 // frames of ended requests, beyond what was in flight for them
 	rememberEnded  = 16384
-	rememberIDs    = 32768
 )
 
 // A Validator holds a value against a schema. The fault has a code of the schema.*
@@ -86,6 +86,9 @@ type Options struct {
 	Limits          wire.Limits   // zero members are the defaults
 	MaxFrameBytes   int64         // 0: wire.DefaultMaxFrame
 	Grace           time.Duration // from a cancel to giving a request up; 0: DefaultGrace
+	// Masked are the secrets that the plugin is given. Where its errors, progress and
+	// health tell one, it is masked.
+	Masked *redact.Values
 	// Now is the wall clock, for what is written on the wire. Durations are measured on
 	// the monotonic clock, so that a step of this one ends nothing early or late. nil:
 	// time.Now.
@@ -172,7 +175,7 @@ type Client struct {
 
 	// Of the reading goroutine alone.
 	sequence uint64 // of the last frame
-	seen     recentIDs
+	seen     wire.Seen
 	bucket   bucket
 	scratch  wire.StreamItem
 	head     head

@@ -29,7 +29,9 @@ func (s *subschema) annotation(name string, v *value) {
 	case AnnotationWidget:
 		if v.kind != '"' || !slices.Contains(Widgets, v.text) {
 			wrong("must be one of %q", Widgets)
+			return
 		}
+		s.node.private = v.text == "password" || v.text == "secret"
 	case AnnotationGroup, AnnotationPlaceholder:
 		if v.kind != '"' || v.text == "" || len(v.text) > MaxUIText {
 			wrong("must be a string of 1 to %d bytes", MaxUIText)
@@ -49,6 +51,7 @@ func (s *subschema) annotation(name string, v *value) {
 		}
 		if v.kind == 't' {
 			s.secretRef(wrong)
+			s.node.secret = true
 		}
 	case AnnotationRedact:
 		if v.kind != '"' || !slices.Contains(Redactions, v.text) {

@@ -39,7 +39,7 @@ func (b *builder) add(at, code, format string, args ...any) {
 	if len(b.problems) == MaxFaults {
 		return
 	}
-	b.problems = append(b.problems, Problem{at, code, fmt.Sprintf(format, args...)})
+	b.problems = append(b.problems, Problem{Pointer: at, Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
 func build(document []byte) (*Schema, []Problem) {

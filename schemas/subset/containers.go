@@ -220,19 +220,29 @@ func (r *run) unknown() {
 	r.fail(CodeUnknownMember, "unknown member %s", strconv.QuoteToGraphic(cut(string(appendUnescaped(nil, r.data[s.begin:s.end])))))
 }
 
+// missing tells that a member is not there. It returns false.
+func (r *run) missing(format string, args ...any) bool {
+	before := len(r.problems)
+	r.fail(CodeMismatch, format, args...)
+	if len(r.problems) > before {
+		r.problems[before].Missing = true
+	}
+	return false
+}
+
 // present judges required and dependentRequired.
 func (r *run) present(n *node, seen *[MaxNames / 64]uint64) bool {
 	ok := true
 	has := func(i int) bool { return seen[i>>6]&(1<<(i&63)) != 0 }
 	for _, i := range n.required {
 		if !has(i) {
-			ok = r.fail(CodeMismatch, "the member %s is required", strconv.QuoteToGraphic(cut(n.names[i])))
+			ok = r.missing("the member %s is required", strconv.QuoteToGraphic(cut(n.names[i])))
 		}
 	}
 	for i, list := range n.dependent {
 		for _, j := range list {
 			if has(i) && !has(j) {
-				ok = r.fail(CodeMismatch, "the member %s is required beside %s", strconv.QuoteToGraphic(cut(n.names[j])), strconv.QuoteToGraphic(cut(n.names[i])))
+				ok = r.missing("the member %s is required beside %s", strconv.QuoteToGraphic(cut(n.names[j])), strconv.QuoteToGraphic(cut(n.names[i])))
 			}
 		}
 	}

@@ -55,6 +55,8 @@ type node struct {
 	thenN   *node
 	elseN   *node
 	redact  bool
+	private bool   // a widget says so
+	secret  bool   // a reference to one may stand here
 	initial []byte // the default
 }
 

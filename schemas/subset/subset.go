@@ -73,6 +73,7 @@ type Problem struct {
 	Pointer string // RFC 6901; in a value, no further than a schema with x-redact
 	Code    string
 	Message string
+	Missing bool // of a value: a member is not there that must be
 }
 
 func (p Problem) String() string {

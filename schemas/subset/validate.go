@@ -50,7 +50,7 @@ type step struct{ begin, end int }
 // alternative. It returns false.
 func (r *run) fail(code, format string, args ...any) bool {
 	if r.quiet == 0 && !r.stopped {
-		r.problems = append(r.problems, Problem{r.pointer(), code, fmt.Sprintf(format, args...)})
+		r.problems = append(r.problems, Problem{Pointer: r.pointer(), Code: code, Message: fmt.Sprintf(format, args...)})
 		r.stopped = len(r.problems) == MaxProblems
 	}
 	return false
@@ -59,7 +59,7 @@ func (r *run) fail(code, format string, args ...any) bool {
 // stop ends the run for a reason that is no fault of one value.
 func (r *run) stop(code, message string) {
 	if !r.stopped {
-		r.problems = append(r.problems[:min(len(r.problems), MaxProblems-1)], Problem{r.pointer(), code, message})
+		r.problems = append(r.problems[:min(len(r.problems), MaxProblems-1)], Problem{Pointer: r.pointer(), Code: code, Message: message})
 		r.stopped = true
 	}
 }

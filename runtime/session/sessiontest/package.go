@@ -32,10 +32,12 @@ func Write(dir, control, entry string) error {
 		"sample.py":   "#\n",
 	}
 	for name, properties := range map[string]string{
-		"value":    `"n": {"type": "integer"}, "text": {"type": "string"}`,
-		"write":    `"line": {"type": "string"}, "then": {"type": "string"}`,
-		"done":     `"ok": {"type": "boolean"}`,
-		"settings": `"greeting": {"type": "string"}`,
+		"value": `"n": {"type": "integer"}, "text": {"type": "string"}`,
+		"write": `"line": {"type": "string"}, "then": {"type": "string"}`,
+		"done":  `"ok": {"type": "boolean"}`,
+		"settings": `"greeting": {"type": "string"}, "pin": {"type": "string", "x-redact": "full"}, "token": {"type": "object", "x-secretRefAllowed": true,
+    "additionalProperties": false, "required": ["secretRef"], "properties": {"secretRef": {"type": "object", "additionalProperties": false, "required": ["provider", "name"],
+    "properties": {"provider": {"type": "string"}, "name": {"type": "string"}, "version": {"type": "string"}}}}}`,
 	} {
 		files["schemas/"+name+".json"] = fmt.Sprintf(`{"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:example:sample:%s:1",
   "type": "object", "additionalProperties": false, "properties": {%s}}`, name, properties)
@@ -84,7 +86,7 @@ func manifest(entry string) string {
   "plugin": {"pluginId": "` + ID + `", "displayName": "Sample"},
   "publisher": {"publisherId": "org.example", "displayName": "Example"},
   "packageVersion": "1.0.0",
-  "protocol": {"minVersion": "1.0", "maxVersion": "1.2", "features": ["cancel.v1", "progress.v1", "flow.credit.v1", "receipt.v1", "heartbeat.v1"]},
+  "protocol": {"minVersion": "1.0", "maxVersion": "1.2", "features": ["cancel.v1", "progress.v1", "flow.credit.v1", "receipt.v1", "heartbeat.v1", "secrets.inject.v1", "transport.unix.v1"]},
   "entryPoints": {` + entry + `},
   "capabilities": [{"id": "test.ops", "version": "1.0.0", "operations": [
     ` + list + `]}],

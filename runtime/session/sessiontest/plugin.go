@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -31,7 +32,7 @@ const Flag = "-session-plugin"
 //	test.ops/count  sends {"n":1} to {"n":n}
 //	test.ops/sum    answers with the sum of the items that it is sent
 //	test.ops/write  appends its "line" to effects, then by "then": answer, fail, crash,
-//	                exit, malformed, or hold (until it is cancelled; it leaves "held"); it
+//	                exit, malformed, tell (its secrets, wherever it can), or hold (until it is cancelled; it leaves "held"); it
 //	                keeps receipts by key
 func Main() {
 	if len(os.Args) < 3 || os.Args[1] != Flag {
@@ -41,6 +42,7 @@ func Main() {
 	p.control, _ = os.ReadFile(filepath.Join(p.dir, "control")) // none: it behaves
 	p.in, p.out = os.Stdin, os.Stdout
 	if path := os.Getenv("SWITCHYARD_PLUGIN_SOCKET"); path != "" {
+		os.WriteFile(filepath.Join(p.dir, "socket"), []byte(path), 0o600)
 		fmt.Println("this is no frame: the frames go over the socket")
 		conn, err := net.Dial("unix", path)
 		if err != nil {
@@ -261,6 +263,17 @@ func (p *sessionPlugin) perform(r wire.Request, message wire.UUID) {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "exit":
 		os.Exit(7)
+	case "tell":
+		told := "no secrets"
+		for _, s := range r.Secrets {
+			told = s.Pointer + " is " + s.Value
+		}
+		os.WriteFile(filepath.Join(p.dir, "secrets"), []byte(told), 0o600)
+		fmt.Fprintln(os.Stderr, "they are:", told)
+		p.send(&wire.ProgressUpdate{RequestID: r.RequestID, OperationID: r.OperationID, Message: told}, wire.NullUUID{})
+		p.send(&wire.Error{Code: wire.CodeUnavailable, Message: told, Details: json.RawMessage(`{"told":` + strconv.Quote(told) + `}`), Retryable: true, BlameDomain: wire.BlameEnvironment, Severity: wire.SeverityError,
+			RequestID: wire.Some(r.RequestID), OperationID: wire.Some(r.OperationID), Receipt: p.receipt(r, wire.ExecutionFailed, wire.EffectCommitted, wire.CodeUnavailable)}, cause)
+		return
 	case "hold":
 		p.held[r.RequestID] = heldRequest{r, message}
 		p.send(&wire.ProgressUpdate{RequestID: r.RequestID, OperationID: r.OperationID, Message: "holding"}, wire.NullUUID{})

@@ -25,3 +25,30 @@ func TestSeen(t *testing.T) {
 		t.Error("the first is remembered for ever")
 	}
 }
+
+// Ids that do not rise are remembered like those that do; the nil id is one like others.
+func TestSeenOutOfOrder(t *testing.T) {
+	var s wire.Seen
+	if !s.Add(wire.UUID{}) || s.Add(wire.UUID{}) {
+		t.Error("the nil id is not remembered once")
+	}
+	var ids []wire.UUID
+	for i := range 2 * wire.Remembered {
+		u := wire.NewUUID()
+		if i%3 == 0 {
+			u[0] = byte(i) // does not rise
+		}
+		ids = append(ids, u)
+		if !s.Add(u) {
+			t.Fatal(i)
+		}
+	}
+	for i := wire.Remembered; i < 2*wire.Remembered; i += 997 {
+		if s.Add(ids[i]) {
+			t.Fatal(i)
+		}
+	}
+	if s.Has(ids[0]) {
+		t.Error("the first is remembered for ever")
+	}
+}
