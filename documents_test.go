@@ -124,7 +124,7 @@ func readCommandLine(t *testing.T) commandLine {
 		return string(out)
 	}
 	cl := commandLine{flags: map[string][]string{}, later: map[string][]string{}}
-	listed := regexp.MustCompile(`(?m)^  ([a-z]+)(?: ([a-z]+))?  `)
+	listed := regexp.MustCompile(`(?m)^  ([a-z][a-z-]*)(?: ([a-z]+))?  `)
 	flag := regexp.MustCompile(`(?:^|, )(--?[a-zA-Z][a-z-]*)`)
 	for _, m := range listed.FindAllStringSubmatch(help(), -1) {
 		name := m[1]
@@ -216,7 +216,7 @@ func TestDocumentsNameRealCommands(t *testing.T) {
 		seconds = append(seconds, words...)
 	}
 	use := regexp.MustCompile(`(?:^|[\s$('"])switchyard ((?:[^|;&#><…]|<[a-z])*)`)
-	bare := regexp.MustCompile(`^[a-z]+( [a-z]+)?( \S.*)?$`)
+	bare := regexp.MustCompile(`^[a-z][a-z-]*( [a-z]+)?( \S.*)?$`)
 	uses, flags := 0, 0
 	for _, s := range snippets(t) {
 		found := use.FindAllStringSubmatch(s.text, -1)
