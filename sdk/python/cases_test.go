@@ -3,9 +3,6 @@ package python_test
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -101,21 +98,14 @@ func goImplementation(t *testing.T) implementation {
 		mentions: func(t *testing.T, test, word string) bool {
 			word = word[strings.LastIndex(word, ".")+1:]
 			found := false
-			own := func(f fs.FileInfo) bool { return strings.HasSuffix(f.Name(), "_test.go") }
-			parsed, err := parser.ParseDir(token.NewFileSet(), "../plugin", own, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, p := range parsed {
-				for _, file := range p.Files {
-					for _, d := range file.Decls {
-						if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == test {
-							ast.Inspect(f, func(n ast.Node) bool {
-								name, ok := n.(*ast.Ident)
-								found = found || ok && name.Name == word
-								return true
-							})
-						}
+			for _, file := range parseFiles(t, "../plugin", func(name string) bool { return strings.HasSuffix(name, "_test.go") }) {
+				for _, d := range file.Decls {
+					if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == test {
+						ast.Inspect(f, func(n ast.Node) bool {
+							name, ok := n.(*ast.Ident)
+							found = found || ok && name.Name == word
+							return true
+						})
 					}
 				}
 			}

@@ -6,8 +6,8 @@ import (
 	"go/constant"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"path"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -67,27 +67,44 @@ type goPackage struct {
 	variables map[string]bool
 }
 
+// parseFiles reads the files of a directory whose names are wanted, for every platform.
+func parseFiles(t *testing.T, dir string, wanted func(name string) bool) []*ast.File {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []*ast.File
+	for _, path := range paths {
+		if !wanted(path) {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	if len(files) == 0 {
+		t.Fatalf("%s has no such file", dir)
+	}
+	return files
+}
+
 func parsePackage(t *testing.T, dir string) *goPackage {
 	t.Helper()
-	own := func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }
-	parsed, err := parser.ParseDir(token.NewFileSet(), dir, own, parser.SkipObjectResolution)
-	if err != nil || len(parsed) != 1 {
-		t.Fatalf("%s: %d packages, %v", dir, len(parsed), err)
-	}
 	p := &goPackage{
 		types: map[string]ast.Expr{}, aliases: map[string]string{}, members: map[string]map[string]ast.Expr{},
 		functions: map[string]bool{}, constants: map[string]ast.Expr{}, variables: map[string]bool{},
 	}
-	for _, one := range parsed {
-		for _, file := range one.Files {
-			for _, d := range file.Decls {
-				switch d := d.(type) {
-				case *ast.FuncDecl:
-					p.function(d)
-				case *ast.GenDecl:
-					for _, s := range d.Specs {
-						p.spec(d.Tok, s)
-					}
+	for _, file := range parseFiles(t, dir, func(name string) bool { return !strings.HasSuffix(name, "_test.go") }) {
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				p.function(d)
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					p.spec(d.Tok, s)
 				}
 			}
 		}
