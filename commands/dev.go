@@ -22,7 +22,7 @@ func devCommand(in *invocation) *cli.Command {
 			"is what was reviewed. Without a method it asks for health. A package of the session protocol is asked for its operations as by run; what " +
 			"`switchyard config` set counts not: give --settings.",
 		UsageText: "switchyard dev my-plugin\nswitchyard dev . inspect --project ~/src/app\nswitchyard dev . operate write-count --input '{}'\n" +
-			"switchyard dev . text.words/count --input @text.json --settings '{\"language\":\"en\"}'",
+			"switchyard dev . text.words/count --input @text.json --settings @set.json",
 		Flags: append(runFlags(&o), sessionFlags(&o)...),
 		Action: func(c *cli.Context) error {
 			args, err := in.arguments(c, 1, 3)

@@ -139,7 +139,7 @@ func trustedRootUpdateCommand(in *invocation) *cli.Command {
 			"What was proved is kept beside it, as trusted_root.json.tuf.\n\n" +
 			"HTTPS_PROXY and NO_PROXY say how the server is reached, SSL_CERT_FILE names the authorities that vouch for it.",
 		UsageText: "switchyard trusted-root update\nswitchyard trusted-root update --out trusted_root.json\n" +
-			"switchyard trusted-root update --mirror https://tuf.example.com --tuf-root root.json",
+			"switchyard trusted-root update --mirror https://tuf.example --tuf-root 1.json",
 		Flags: flags{
 			&cli.StringFlag{Name: "mirror", Destination: &mirror, Usage: "the TUF repository at `URL`; without it the one of the last time, else Sigstore's"},
 			&cli.StringFlag{Name: "tuf-root", Destination: &tufRoot, Usage: "begin with the repository's root in `FILE`"},

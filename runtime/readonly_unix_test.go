@@ -83,8 +83,12 @@ func asNobody(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	program := filepath.Join(dir, "test")
+	// A child that is forked meanwhile would keep the copy open for writing, and busy.
+	syscall.ForkLock.RLock()
+	copied := copyFile(program, must(os.Executable()))
+	syscall.ForkLock.RUnlock()
 	for _, err := range []error{
-		copyFile(program, must(os.Executable())), os.Chmod(program, 0o755), os.Chmod(dir, 0o700), os.Chown(dir, nobody, nobody),
+		copied, os.Chmod(program, 0o755), os.Chmod(dir, 0o700), os.Chown(dir, nobody, nobody),
 	} {
 		if err != nil {
 			t.Fatal(err)
