@@ -37,7 +37,7 @@ var layers = map[string][]string{
 	"sdk/conformance": {"schemas"},
 	"sdk/examples":    {"sdk/plugin"},
 	"sdk/python":      {"schemas/subset", "sdk/plugin/wire", "sdk/conformance"},
-	"sdk/scaffold":    {"schemas", "sdk/plugin", "sdk/python"},
+	"sdk/scaffold":    {"schemas", "sdk/plugin", "sdk/python", "sdk/conformance"},
 }
 
 type listed struct {

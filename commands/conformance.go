@@ -46,18 +46,20 @@ type conformanceFailure struct {
 
 func conformanceCommand(in *invocation) *cli.Command {
 	var (
-		junit, only, expectations string
-		patience                  time.Duration
+		junit, only, expectations, dir string
+		patience                       time.Duration
 	)
 	return &cli.Command{
 		ArgsUsage: "-- COMMAND [ARGUMENT…]",
 		Description: "Tests whether a program is a plugin as the protocols demand: starts it for each case of the built-in corpus, talks to it as a host would, and worse, and " +
-			"says for each case that fails what was expected, what came, and by which rule. The program offers the operations that docs/conformance.md lists.\n\n" +
+			"says for each case that fails what was expected, what came, and by which rule. The program offers the operations that docs/conformance.md lists; " +
+			"with --package it is the plugin of that directory, and the cases are those that hold for any plugin.\n\n" +
 			"conformance list names the cases, conformance show CASE prints one. Exits with 9 if a case fails.",
-		UsageText: "switchyard conformance -- ./conformance-plugin\nswitchyard conformance --only streams --junit report.xml -- python3 plugin.py\n" +
+		UsageText: "switchyard conformance --package . -- bin/my-plugin\nswitchyard conformance -- ./conformance-plugin\nswitchyard conformance --only streams --junit report.xml -- python3 plugin.py\n" +
 			"switchyard conformance list --only frames",
 		Flags: flags{
 			&cli.StringFlag{Name: "only", Destination: &only, Usage: "run the cases of `GROUP`, or the one case of that name"},
+			&cli.StringFlag{Name: "package", Destination: &dir, Usage: "the program is the plugin of the package in `DIR`"},
 			&cli.StringFlag{Name: "junit", Destination: &junit, Usage: "also write the results to `FILE` as JUnit XML"},
 			&cli.DurationFlag{Name: "patience", Destination: &patience, Value: 5 * time.Second, Usage: "how long an expected message may take, as `DURATION`; more on a busy machine"},
 			&cli.StringFlag{Name: "expected-failures", Destination: &expectations, Usage: "`FILE` lists cases that fail, a name a line; one that passes is an error"},
@@ -71,9 +73,16 @@ func conformanceCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
+			var own *conformance.Package
 			selected := conformance.Select(list, only)
+			if dir != "" {
+				if own, err = conformance.OpenPackage(dir); err != nil {
+					return err
+				}
+				selected = own.Cases(selected)
+			}
 			if len(selected) == 0 {
-				return &noCase{only}
+				return &noCase{only, own != nil}
 			}
 			expected, err := readExpectations(expectations, list)
 			if err != nil {
@@ -83,7 +92,7 @@ func conformanceCommand(in *invocation) *cli.Command {
 			if patience <= 0 {
 				return in.usage("--patience: %v is no time", patience)
 			}
-			runner := &conformance.Runner{Command: command, Patience: patience, Done: func(r conformance.Result) {
+			runner := &conformance.Runner{Command: command, Package: own, Patience: patience, Done: func(r conformance.Result) {
 				if r.Failure == nil {
 					in.detail("%s passed in %v", r.Case.Name, r.Duration.Round(time.Millisecond))
 				} else {
@@ -117,9 +126,15 @@ func conformanceCommand(in *invocation) *cli.Command {
 }
 
 // A noCase says that the corpus has no such case or group.
-type noCase struct{ name string }
+type noCase struct {
+	name string
+	any  bool // of those for any package
+}
 
 func (e *noCase) Error() string {
+	if e.any {
+		return "the corpus has no case for any package in \"" + e.name + "\""
+	}
 	return "the corpus has no case or group \"" + e.name + "\""
 }
 
@@ -248,7 +263,7 @@ func conformanceListCommand(in *invocation) *cli.Command {
 				data.Cases = append(data.Cases, newConformanceCase(c))
 			}
 			if len(data.Cases) == 0 {
-				return &noCase{only}
+				return &noCase{name: only}
 			}
 			in.show(data, func(p *page) {
 				t := render.Table{Columns: []render.Column{{Title: "CASE", Fixed: true}, {Title: "RULES", Wrap: true}, {Title: "WHAT", Wrap: true}}}
@@ -292,7 +307,7 @@ func conformanceShowCommand(in *invocation) *cli.Command {
 				})
 				return nil
 			}
-			return &noCase{name}
+			return &noCase{name: name}
 		},
 	}
 }

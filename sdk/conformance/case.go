@@ -25,6 +25,7 @@ type Case struct {
 	Rules    []string // S-… of docs/protocol-session.md, or C-… of a heading of docs/protocol-call.md
 	Source   string   // the section that the rules come from
 	Protocol Protocol
+	Any      bool          // it holds for every package, not only the corpus's own
 	Unix     bool          // frames run over a Unix socket, not over stdin and stdout
 	Deadline time.Duration // of the whole case
 	Manifest []edit        // changes to the package, in order
@@ -98,6 +99,8 @@ func (p *parser) parse(c *Case, text string) error {
 		return p.fail(1, "the first line is \"# \" and a sentence that says what must happen")
 	case len(c.Rules) == 0:
 		return p.fail(at, "no rule is named; write \"rule S-…\"")
+	case c.Any && len(c.Manifest) > 0:
+		return p.fail(at, "a case for any package changes none")
 	case c.Source == "":
 		return p.fail(at, "no source is named; write \"source …\"")
 	}
@@ -168,6 +171,11 @@ func (p *parser) header(c *Case, number int, line string) error {
 		default:
 			return p.fail(number, "protocol is session or call, not %q", rest)
 		}
+	case "package":
+		if rest != "any" {
+			return p.fail(number, "the only other package is any, not %q", rest)
+		}
+		c.Any = true
 	case "transport":
 		if rest != "unix" {
 			return p.fail(number, "the only other transport is unix, not %q", rest)

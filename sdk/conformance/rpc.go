@@ -75,7 +75,9 @@ func (r *run) checkLine(got received) (*frame, error) {
 // manifest's where none is given) and expects its result.
 func (r *run) initialize(s step) error {
 	scopes := s.text
-	if scopes == "" {
+	if scopes == "" && r.own != nil {
+		scopes = r.own.scopes
+	} else if scopes == "" {
 		scopes = `["project.metadata.read","project.files.read","project.operate"]`
 	}
 	err := r.rpc(step{line: s.line, text: `initialize {"protocolVersion":"switchyard.plugin/v1","hostVersion":"1.0.0","grantedScopes":` + scopes + `}`})

@@ -14,8 +14,9 @@ import (
 type run struct {
 	c        *Case
 	command  []string
-	dir      string // the package
-	state    string // SWITCHYARD_PLUGIN_STATE; the project's root in the call protocol
+	dir      string   // the package
+	own      *Package // nil: one of the corpus
+	state    string   // SWITCHYARD_PLUGIN_STATE; the project's root in the call protocol
 	patience time.Duration
 	vars     variables
 	ops      map[string]operation

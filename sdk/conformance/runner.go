@@ -16,6 +16,7 @@ import (
 // A Runner runs cases against one program.
 type Runner struct {
 	Command  []string      // the program and its arguments; the program is found as a shell would, or relative to the working directory
+	Package  *Package      // what the program is the plugin of; nil: the corpus's own package of each case
 	Parallel int           // cases at a time; 0: as many as there are processors
 	Patience time.Duration // how long an expected frame may take; 0: 5 s
 	Stop     bool          // stop at the first case that fails
@@ -194,7 +195,13 @@ func (r *Runner) prepare(command []string, c *Case) (*run, error) {
 	if err := os.Mkdir(run.state, 0o700); err != nil {
 		return nil, err
 	}
+	if run.own = r.Package; run.own != nil {
+		run.dir = run.own.Dir
+	}
 	run.vars["root"], run.vars["dir"] = quote(run.state), quote(run.dir)
+	if run.own != nil {
+		return run, nil
+	}
 	if run.ops, err = unpack(c, run.dir); err != nil {
 		return nil, err
 	}

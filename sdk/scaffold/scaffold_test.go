@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
+	"github.com/switchyard-plugins/switchyard/sdk/conformance"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/plugintest"
 )
@@ -125,6 +127,65 @@ func TestPythonProjectIsChecked(t *testing.T) {
 		if files, err := Write(dir, p); err == nil {
 			t.Errorf("%s: wrote %q", name, files)
 		}
+	}
+}
+
+// TestStartersConform holds new projects, with no edit, to what their `make conformance`
+// does.
+func TestStartersConform(t *testing.T) {
+	for _, c := range []struct {
+		project Project
+		build   []string
+		command []string
+		cases   int
+	}{
+		{sample(t), []string{"go", "build", "-o", "bin/my-plugin", "."}, []string{"bin/my-plugin"}, 62},
+		{Project{Language: Python, ID: "org.example.my-plugin", Name: "Mine"}, nil,
+			[]string{"python3", "-B", "-m", "switchyard_plugin.launch", "word_tools", "create_plugin", "3.11"}, 150},
+	} {
+		t.Run(c.project.Language, func(t *testing.T) {
+			t.Parallel()
+			if c.build == nil && (runtime.GOOS == "windows" || exec.Command(c.command[0], "-c", "import sys; sys.exit(sys.version_info < (3, 11))").Run() != nil) {
+				t.Skip("Python 3.11 is not here, or this is windows, which the Python SDK does not claim")
+			}
+			dir := filepath.Join(t.TempDir(), "project")
+			if _, err := Write(dir, c.project); err != nil {
+				t.Fatal(err)
+			}
+			makefile, err := os.ReadFile(filepath.Join(dir, "Makefile"))
+			if err != nil || !strings.Contains(string(makefile), "\tswitchyard conformance --package . -- "+strings.Join(c.command, " ")+"\n") {
+				t.Errorf("the Makefile runs something else: %v\n%s", err, makefile)
+			}
+			if c.build != nil {
+				build := exec.Command(c.build[0], c.build[1:]...)
+				build.Dir, build.Env = dir, append(os.Environ(), "GOPROXY=off", "GOWORK=off")
+				if out, err := build.CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				c.command[0] = filepath.Join(dir, c.command[0])
+			}
+			pkg, err := conformance.OpenPackage(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := conformance.Cases()
+			if err != nil {
+				t.Fatal(err)
+			}
+			mine := pkg.Cases(all)
+			if len(mine) != c.cases {
+				t.Errorf("%d cases, docs/conformance.md says %d", len(mine), c.cases)
+			}
+			results, err := (&conformance.Runner{Command: c.command, Package: pkg, Patience: 20 * time.Second}).Run(t.Context(), mine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range results {
+				if r.Failure != nil {
+					t.Errorf("%s: %s", r.Case.Name, r.Failure.Summary())
+				}
+			}
+		})
 	}
 }
 
