@@ -141,7 +141,7 @@ func TestStartersConform(t *testing.T) {
 	}{
 		{sample(t), []string{"go", "build", "-o", "bin/my-plugin", "."}, []string{"bin/my-plugin"}, 62},
 		{Project{Language: Python, ID: "org.example.my-plugin", Name: "Mine"}, nil,
-			[]string{"python3", "-B", "-m", "switchyard_plugin.launch", "word_tools", "create_plugin", "3.11"}, 150},
+			[]string{"python3", "-B", "-m", "switchyard_plugin", "word_tools", "create_plugin"}, 150},
 	} {
 		t.Run(c.project.Language, func(t *testing.T) {
 			t.Parallel()

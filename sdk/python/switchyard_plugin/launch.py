@@ -75,7 +75,3 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         log(f"the entry point {words[0]}:{words[1]} cannot be loaded: {fault}")
         end(1)
     run(made)
-
-
-if __name__ == "__main__":
-    main()
