@@ -11,6 +11,7 @@ package commands
 import (
 	"context"
 	"errors"
+	_ "github.com/switchyard-plugins/switchyard/commands/firstheap"
 	"io"
 
 	"github.com/urfave/cli/v2"
