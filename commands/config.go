@@ -104,22 +104,40 @@ func configListCommand(in *invocation) *cli.Command {
 	}
 }
 
-// settingsArgument reads NAME and the settings that it has.
-func (in *invocation) settingsArgument(c *cli.Context, least, most int) (*pkgmgr.Home, *pkgmgr.Settings, error) {
+// A configured is a session plugin that a command's first argument names.
+type configured struct {
+	home *pkgmgr.Home
+	ref  pkgmgr.Ref
+	lock *pkgmgr.Lock
+	args []string // NAME and what follows it
+}
+
+func (in *invocation) configured(c *cli.Context, least, most int) (*configured, error) {
 	args, err := in.arguments(c, least, most)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ref, err := in.ref(args[0])
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	h, lock, err := in.site()
+	return &configured{h, ref, lock, args}, err
+}
+
+// edit is pkgmgr's EditSettings.
+func (p *configured) edit(ctx context.Context, edit func(*settings.Document) error, last func(*pkgmgr.Settings) error) (*pkgmgr.Settings, error) {
+	return p.home.EditSettings(ctx, p.ref, p.lock, edit, last)
+}
+
+// settingsArgument reads NAME and the settings that it has.
+func (in *invocation) settingsArgument(c *cli.Context, least, most int) (*pkgmgr.Home, *pkgmgr.Settings, error) {
+	p, err := in.configured(c, least, most)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := h.SettingsOf(in.context(), ref, lock)
-	return h, s, err
+	s, err := p.home.SettingsOf(in.context(), p.ref, p.lock)
+	return p.home, s, err
 }
 
 func (in *invocation) showSettings(h *pkgmgr.Home, s *pkgmgr.Settings) error {
@@ -219,32 +237,17 @@ func configSetCommand(in *invocation) *cli.Command {
 			"switchyard config set org.example.words \"\" @settings.json",
 		Flags: flags{&cli.BoolFlag{Name: "text", Destination: &text, Usage: "VALUE is a text and not JSON"}},
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 3, 3)
+			p, err := in.configured(c, 3, 3)
 			if err != nil {
 				return err
 			}
-			ref, err := in.ref(args[0])
+			pointer := pointerOf(p.args[1])
+			value, err := in.setting(p.args, text)
 			if err != nil {
 				return err
 			}
-			pointer := pointerOf(args[1])
-			value, err := in.setting(args, text)
-			if err != nil {
-				return err
-			}
-			h, lock, err := in.site()
-			if err != nil {
-				return err
-			}
-			before, err := h.SettingsOf(in.context(), ref, lock)
-			if err != nil {
-				return err
-			}
-			s, err := h.EditSettings(in.context(), ref, lock, func(d *settings.Document) error {
-				if err := d.Set(pointer, value); err != nil {
-					return err
-				}
-				if !indirect(args[2]) && settings.Private(pointer, before.Schema.Notes(d.JSON())) {
+			s, err := p.edit(in.context(), func(d *settings.Document) error { return d.Set(pointer, value) }, func(s *pkgmgr.Settings) error {
+				if !indirect(p.args[2]) && settings.Private(pointer, s.Notes()) {
 					return in.usage("%s is private by the plugin's schema and never an argument, which other users can see; give @FILE, env:NAME or -", pointer)
 				}
 				return nil
@@ -252,7 +255,7 @@ func configSetCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return in.nowSet(h, s, pointer, "Set")
+			return in.nowSet(p.home, s, pointer, "Set")
 		},
 	}
 }
@@ -318,24 +321,16 @@ func configUnsetCommand(in *invocation) *cli.Command {
 			"keeps for it stay: `switchyard secrets unset` takes those away.",
 		UsageText: "switchyard config unset org.example.words language\nswitchyard config unset org.example.words",
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 2)
+			p, err := in.configured(c, 1, 2)
 			if err != nil {
 				return err
 			}
-			ref, err := in.ref(args[0])
-			if err != nil {
-				return err
-			}
-			h, lock, err := in.site()
-			if err != nil {
-				return err
-			}
-			data := configUnsetData{Plugin: ref.ID, Was: true}
-			if len(args) == 1 || args[1] == "" {
-				data.Was, err = h.RemoveSettings(ref.ID)
+			data := configUnsetData{Plugin: p.ref.ID, Was: true}
+			if len(p.args) == 1 || p.args[1] == "" {
+				data.Was, err = p.home.RemoveSettings(p.ref.ID)
 			} else {
-				data.Pointer = pointerOf(args[1])
-				_, err = h.EditSettings(in.context(), ref, lock, func(d *settings.Document) error { return d.Remove(data.Pointer) })
+				data.Pointer = pointerOf(p.args[1])
+				_, err = p.edit(in.context(), func(d *settings.Document) error { return d.Remove(data.Pointer) }, nil)
 			}
 			if err != nil {
 				return err

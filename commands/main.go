@@ -11,10 +11,11 @@ package commands
 import (
 	"context"
 	"errors"
-	_ "github.com/switchyard-plugins/switchyard/commands/firstheap"
 	"io"
 
 	"github.com/urfave/cli/v2"
+
+	_ "github.com/switchyard-plugins/switchyard/commands/firstheap"
 )
 
 // Main runs the program once and returns its exit code.

@@ -120,11 +120,7 @@ func secretsSetCommand(in *invocation) *cli.Command {
 			"pass show words | switchyard secrets set org.example.words apiToken --from -",
 		Flags: flags{&cli.StringFlag{Name: "from", Destination: &from, Usage: "read it from `@FILE`, env:NAME or - for standard input"}},
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 2, 2)
-			if err != nil {
-				return err
-			}
-			ref, err := in.ref(args[0])
+			p, err := in.configured(c, 2, 2)
 			if err != nil {
 				return err
 			}
@@ -138,36 +134,20 @@ func secretsSetCommand(in *invocation) *cli.Command {
 			if value = secret.Trim(value); secret.Check(value) != nil {
 				return in.usage("--from: %v", secret.Check(value))
 			}
-			pointer := pointerOf(args[1])
-			h, lock, err := in.site()
-			if err != nil {
-				return err
-			}
-			before, err := h.SettingsOf(in.context(), ref, lock)
-			if err != nil {
-				return err
-			}
+			pointer := pointerOf(p.args[1])
 			kept := secret.Ref{Provider: secret.Kept, Name: pointer}
-			s, err := h.EditSettings(in.context(), ref, lock, func(d *settings.Document) error {
-				if err := d.Set(pointer, kept.JSON()); err != nil {
-					return err
-				}
-				after := *before
-				after.Text = d.JSON()
-				if wrong, _ := after.Problems(); len(wrong) > 0 {
-					return &pkgmgr.SettingsFault{ID: before.ID, Version: before.Version, Problems: wrong}
-				}
-				for _, n := range after.Notes() {
+			s, err := p.edit(in.context(), func(d *settings.Document) error { return d.Set(pointer, kept.JSON()) }, func(s *pkgmgr.Settings) error {
+				for _, n := range s.Notes() {
 					if n.Secret && n.Pointer == pointer { // the secret first: its reference then leads to it
-						return in.hostOf(h).Secrets().Set(before.ID, kept.Name, value)
+						return in.hostOf(p.home).Secrets().Set(s.ID, kept.Name, value)
 					}
 				}
-				return in.usage("the schema of %s has no secret at %s", before.ID, pointer)
+				return in.usage("the schema of %s has no secret at %s", s.ID, pointer)
 			})
 			if err != nil {
 				return err
 			}
-			return in.nowSet(h, s, pointer, "Keeps the secret")
+			return in.nowSet(p.home, s, pointer, "Keeps the secret")
 		},
 	}
 }
@@ -184,32 +164,24 @@ func secretsUnsetCommand(in *invocation) *cli.Command {
 			"that is not installed any more. Settings that refer to those are left as they are then.",
 		UsageText: "switchyard secrets unset org.example.words apiToken\nswitchyard secrets unset org.example.words",
 		Action: func(c *cli.Context) error {
-			args, err := in.arguments(c, 1, 2)
+			p, err := in.configured(c, 1, 2)
 			if err != nil {
 				return err
 			}
-			ref, err := in.ref(args[0])
-			if err != nil {
-				return err
-			}
-			h, lock, err := in.site()
-			if err != nil {
-				return err
-			}
-			data := secretsUnsetData{Plugin: ref.ID}
-			if len(args) == 2 {
-				data.Pointer = pointerOf(args[1])
-				_, err = h.EditSettings(in.context(), ref, lock, func(d *settings.Document) error {
+			data := secretsUnsetData{Plugin: p.ref.ID}
+			if len(p.args) == 2 && p.args[1] != "" {
+				data.Pointer = pointerOf(p.args[1])
+				_, err = p.edit(in.context(), func(d *settings.Document) error {
 					if _, err := d.Get(data.Pointer); errors.Is(err, settings.ErrNoPlace) {
 						return nil // the kept secret goes all the same
 					}
 					return d.Remove(data.Pointer)
-				})
+				}, nil)
 				if err != nil {
 					return err
 				}
 			}
-			if err := in.hostOf(h).Secrets().Remove(ref.ID, data.Pointer); err != nil {
+			if err := in.hostOf(p.home).Secrets().Remove(p.ref.ID, data.Pointer); err != nil {
 				return err
 			}
 			in.report(data, func(p *page) {

@@ -133,8 +133,9 @@ func (h *Home) readSettings(id string, raw []byte) (*settingsFile, error) {
 }
 
 // EditSettings changes settings. What the schema refuses, other than by something that is
-// still missing, is *SettingsFault, and nothing is changed then. edit's error is returned.
-func (h *Home) EditSettings(ctx context.Context, ref Ref, lock *Lock, edit func(*settings.Document) error) (*Settings, error) {
+// still missing, is *SettingsFault, and nothing is changed then. last, if not nil, has the
+// last word on what the schema takes. Errors of edit and last are returned.
+func (h *Home) EditSettings(ctx context.Context, ref Ref, lock *Lock, edit func(*settings.Document) error, last func(*Settings) error) (*Settings, error) {
 	s, err := h.settingsSchema(ctx, ref, lock)
 	if err != nil {
 		return nil, err
@@ -161,6 +162,11 @@ func (h *Home) EditSettings(ctx context.Context, ref Ref, lock *Lock, edit func(
 		if wrong, _ := s.Problems(); len(wrong) > 0 {
 			fault = &SettingsFault{s.ID, s.Version, wrong}
 			return nil, fault
+		}
+		if last != nil {
+			if fault = last(s); fault != nil {
+				return nil, fault
+			}
 		}
 		text, err := json.Marshal(settingsFile{s.SchemaVersion, s.Text})
 		if err == nil && len(text) >= maxSettingsBytes {
