@@ -3,6 +3,7 @@ package commands
 import (
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
+	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
 	"github.com/switchyard-plugins/switchyard/sdk/conformance"
 )
 
@@ -77,7 +80,7 @@ func conformanceCommand(in *invocation) *cli.Command {
 			selected := conformance.Select(list, only)
 			if dir != "" {
 				if own, err = conformance.OpenPackage(dir); err != nil {
-					return err
+					return &pkgmgr.Malformed{Where: dir, File: sessionmanifest.FileName, Err: err}
 				}
 				selected = own.Cases(selected)
 			}
@@ -111,7 +114,7 @@ func conformanceCommand(in *invocation) *cli.Command {
 					return err
 				}
 			}
-			data := in.newConformanceData(command, results, expected)
+			data := in.newConformanceData(dir, command, results, expected)
 			in.show(data, func(p *page) { p.conformance(data) })
 			switch {
 			case len(data.Failures) > 0:
@@ -149,7 +152,7 @@ func readExpectations(file string, list []*conformance.Case) (conformance.Expect
 	return conformance.ReadExpectations(file, string(text), list)
 }
 
-func (in *invocation) newConformanceData(command []string, results []conformance.Result, expected conformance.Expectations) conformanceData {
+func (in *invocation) newConformanceData(dir string, command []string, results []conformance.Result, expected conformance.Expectations) conformanceData {
 	d := conformanceData{Command: command, Cases: len(results), Groups: []conformanceGroup{}, Failures: []conformanceFailure{}, Expected: []string{}, Stale: []string{}}
 	for _, r := range results {
 		if n := len(d.Groups); n == 0 || d.Groups[n-1].Name != r.Case.Group {
@@ -162,6 +165,10 @@ func (in *invocation) newConformanceData(command []string, results []conformance
 			d.Passed++
 		}
 	}
+	again := []string{in.env.Program, "conformance"}
+	if dir != "" {
+		again = append(again, "--package", dir)
+	}
 	failed, stale := expected.Compare(results)
 	d.Stale = append(d.Stale, stale...)
 	for _, r := range results {
@@ -172,7 +179,7 @@ func (in *invocation) newConformanceData(command []string, results []conformance
 	for _, r := range failed {
 		f := conformanceFailure{Case: r.Case.Name, Title: r.Case.Title, Rules: r.Case.Rules, Source: r.Case.Source, Line: r.Failure.Line, Step: r.Failure.Step,
 			Expected: r.Failure.Expected, Received: r.Failure.Received, Fault: r.Failure.Fault, Trace: append([]string{}, r.Failure.Trace...), Stderr: r.Failure.Stderr,
-			Again: render.Command(append([]string{in.env.Program, "conformance", "--only", r.Case.Name, "--"}, command...)...)}
+			Again: render.Command(slices.Concat(again, []string{"--only", r.Case.Name, "--"}, command)...)}
 		d.Failures = append(d.Failures, f)
 	}
 	return d

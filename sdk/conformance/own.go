@@ -2,7 +2,7 @@ package conformance
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,7 +32,7 @@ func OpenPackage(dir string) (*Package, error) {
 		RequestedScopes       []string `json:"requestedScopes"`
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("%s: plugin.json: %w", dir, err)
+		return nil, err
 	}
 	p := &Package{Dir: dir}
 	switch {
@@ -46,7 +46,7 @@ func OpenPackage(dir string) (*Package, error) {
 		}
 		p.scopes = string(scopes)
 	default:
-		return nil, fmt.Errorf("%s: plugin.json names neither protocol's manifest", dir)
+		return nil, errors.New("it is the manifest of neither protocol")
 	}
 	return p, nil
 }
