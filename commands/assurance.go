@@ -35,9 +35,8 @@ func (in *invocation) assurance() func() (*pkgmgr.Assurance, error) {
 			return nil, err
 		}
 		narrowing, err := project.Narrowing(here)
-		if err != nil && in.commandName() == "revocations update" {
-			// Denials must reach a machine whatever stands in a project's file.
-			in.warn("the project asks for nothing more here: %v", err)
+		if err != nil && in.heedless {
+			in.warn("the project's file is not heeded: %v", err)
 			return a, nil
 		}
 		if err != nil {

@@ -27,6 +27,9 @@ type invocation struct {
 	bar   *bar          // nil: none is drawn
 
 	adjust func(*pkgmgr.Assurance) error // what a command's flags say about evidence; nil: nothing
+	// heedless commands go on under the user's policy alone, and say so, where the project's
+	// file cannot be read: denials must reach a machine whatever stands there.
+	heedless bool
 
 	given   []string // the command's arguments, when they are known
 	author  string   // the directory of an author's loop, "" for every other command

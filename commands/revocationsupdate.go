@@ -78,6 +78,7 @@ func revocationsUpdateCommand(in *invocation) *cli.Command {
 					return in.usage("--trust-root goes with a SOURCE")
 				}
 			}
+			in.heedless = true
 			h, err := in.home()
 			if err != nil {
 				return err

@@ -87,7 +87,8 @@ func (h *Home) relockOnce(ctx context.Context, p *project.Project, platforms []s
 	if err != nil {
 		return nil, err
 	}
-	r := &relock{home: h, project: p, config: config, old: old, platforms: platformsFor(platforms, config)}
+	r := &relock{home: h, prove: &proving{home: h}, project: p, config: config, old: old, platforms: platformsFor(platforms, config)}
+	defer r.prove.close()
 	out := &LockReport{Path: p.LockPath()}
 	next := &lockfile.File{Revocations: old.Revocations}
 	for _, id := range r.ids() {
@@ -133,6 +134,7 @@ func (h *Home) relockOnce(ctx context.Context, p *project.Project, platforms []s
 
 type relock struct {
 	home       *Home
+	prove      *proving // of archives that are locked already
 	project    *project.Project
 	config     *project.Config // nil without switchyard.toml
 	old        *lockfile.File
@@ -330,9 +332,7 @@ func (r *relock) offered(ctx context.Context, found *lockedPlatform, e lockfile.
 	if err != nil {
 		return err
 	}
-	prove := &proving{home: r.home}
-	defer prove.close()
-	evidence, err := prove.bundles(ctx, found.digests.Archive, path, bundles)
+	evidence, err := r.prove.bundles(ctx, found.digests.Archive, path, bundles)
 	if err != nil || evidence == nil {
 		return err
 	}
