@@ -82,8 +82,8 @@ func TestSessionInterruptIsCooperative(t *testing.T) {
 	}
 }
 
-// A plugin that does not stop is ended by the second interrupt, long before its grace is
-// over; what it did is then not known.
+// A plugin that does not stop is ended by the second interrupt, and what it did is then not
+// known. That nothing waits for the grace is TestSessionStops' in runtime.
 func TestSessionSecondInterruptKills(t *testing.T) {
 	p := placeWithSession(t)
 	if err := os.WriteFile(filepath.Join(p.dir, "control", "control"), []byte("stubborn"), 0o644); err != nil {

@@ -389,7 +389,7 @@ func storm(dir string) {
 	var wg sync.WaitGroup
 	for range 5 {
 		wg.Go(func() {
-			for answered := 0; answered < 50; {
+			for answered := 0; answered < 250; {
 				r := draft("k", "x")
 				claim, replayed, err := s.Claim(r)
 				var refused *Refusal
@@ -417,7 +417,7 @@ func storm(dir string) {
 	os.Exit(0)
 }
 
-// TestReplayStorm asks 8 × 250 times for one operation, in eight processes at once,
+// TestReplayStorm asks 10,000 times for one operation, in eight processes at once,
 // and counts its effects.
 func TestReplayStorm(t *testing.T) {
 	dir := t.TempDir()
