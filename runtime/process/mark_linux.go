@@ -40,7 +40,7 @@ var limitMu sync.Mutex
 
 // withLimitMark runs start while this process's own soft limit is mark, so that
 // the child has it from its first instruction. A child that other code starts
-// in that moment has it too; orphans tells it apart. If the hard limit is lower
+// in that moment has it too; orphans and swept tell it apart. If the hard limit is lower
 // than the mark, start runs without one.
 func withLimitMark(mark uint64, start func()) {
 	limitMu.Lock()
@@ -54,9 +54,6 @@ func withLimitMark(mark uint64, start func()) {
 	}
 	start()
 }
-
-// on reports whether the process carries one of the marks.
-func (m marks) on(pid int) bool { return m.inLimit(pid) || m.inEnvironment(pid) }
 
 func (m marks) inLimit(pid int) bool {
 	var limit unix.Rlimit

@@ -68,7 +68,7 @@ func (m marks) find() []target {
 	self, uid := os.Getpid(), os.Geteuid()
 	var found []target
 	for _, pid := range allProcesses() {
-		if pid == self || pid == 1 || !ownedBy(pid, uid) || !m.on(pid) {
+		if pid == self || pid == 1 || !ownedBy(pid, uid) || !m.swept(pid) {
 			continue
 		}
 		fd, err := unix.PidfdOpen(pid, 0)
@@ -77,13 +77,27 @@ func (m marks) find() []target {
 		}
 		t := target{pid: pid, pidfd: fd}
 		// Once more, now that the process is held; and a zombie is no target.
-		if o, _, ok := readStat(pid); !ok || o.dead || !m.on(pid) {
+		if o, _, ok := readStat(pid); !ok || o.dead || !m.swept(pid) {
 			t.close()
 			continue
 		}
 		found = append(found, t)
 	}
 	return found
+}
+
+// swept reports whether the process carries one of the marks and is none that other code
+// of this process started in the very moment in which a call's child was: that has the
+// mark in its limit alone, and this process's group.
+func (m marks) swept(pid int) bool {
+	if m.inEnvironment(pid) {
+		return true
+	}
+	if !m.inLimit(pid) {
+		return false
+	}
+	o, parent, ok := readStat(pid)
+	return ok && (parent != os.Getpid() || o.group != ownGroup())
 }
 
 // ownedBy reports whether the process runs as uid; root may end anybody's.

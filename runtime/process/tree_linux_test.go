@@ -354,8 +354,12 @@ func hold(t testing.TB, pids []string) held {
 
 // gone reports whether the process has ended within the time.
 func (h held) gone(within time.Duration) bool {
-	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(h), Events: unix.POLLIN}}, int(within.Milliseconds()))
-	return n > 0
+	for deadline := time.Now().Add(within); ; {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(h), Events: unix.POLLIN}}, int(max(time.Until(deadline), 0).Milliseconds()))
+		if err != unix.EINTR {
+			return n > 0
+		}
+	}
 }
 
 // TestSweepSparesOthers sweeps while a live call of another id runs.
