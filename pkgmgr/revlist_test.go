@@ -554,3 +554,44 @@ func TestAffected(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 }
+
+// An archive that a lock names is verified under the lock's floors, installed or not; one
+// that it does not name is not.
+func TestVerifyUnderTheLocksFloors(t *testing.T) {
+	f := newFleet(t)
+	f.follow()
+	of := sample{id: "x", version: "1.0.0"}
+	path := of.archive(t)
+	f.install(path)
+	contents, err := f.ReviewArchive(f.ctx, path)
+	must(t, err)
+	locking := func(archive digest.Digest, floor int64) *Lock {
+		file := (&lockfile.File{}).With(lockfile.Plugin{ID: "x", Version: "1.0.0", Source: "x.tar", Platforms: map[string]lockfile.Platform{
+			lockfile.Any: {Archive: archive, Package: contents.Package, Manifest: contents.ManifestDigest, Fingerprint: contents.Fingerprint}}})
+		return &Lock{File: file.WithFloor(issuer, floor)}
+	}
+	sum, err := hashFile(path)
+	must(t, err)
+	for _, c := range []struct {
+		what    string
+		lock    *Lock
+		refused bool
+	}{
+		{"the floor is the list's version", locking(sum, 1), false},
+		{"the floor is above it", locking(sum, 5), true},
+		{"another archive is locked", locking(some(7), 5), false},
+	} {
+		results, err := f.Verify(f.ctx, nil, c.lock)
+		must(t, err)
+		archived, err := f.VerifyArchive(f.ctx, path, "", Asked{Lock: c.lock})
+		must(t, err)
+		for _, v := range append(results, archived) {
+			var refusal *policy.Refusal
+			if got := errors.As(v.Err, &refusal); got != c.refused {
+				t.Errorf("%s: %s: %v", c.what, v.Where, v.Err)
+			} else if got && refusal.Report.Failed()[0].Code != policy.CodeListStale {
+				t.Errorf("%s: %s: %v", c.what, v.Where, v.Err)
+			}
+		}
+	}
+}
