@@ -68,6 +68,7 @@ func (c *Client) question(ctx context.Context, body wire.Body, wants wire.Messag
 	if err != nil {
 		return nil, c.why(err)
 	}
+	c.turn.rouse()
 	select {
 	case got := <-a.answered:
 		switch {

@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
@@ -30,7 +31,8 @@ type Call struct {
 	class     wire.PayloadClass
 	trace     wire.TraceID
 	done      chan struct{}
-	release   func() // stops what watches the time and the context
+	release   func()      // stops what watches the time and the context
+	waited    atomic.Bool // for its end, and for nothing else of it
 
 	mu        sync.Mutex
 	state     wire.Machine // operation
@@ -64,12 +66,26 @@ func (call *Call) OperationID() wire.UUID { return call.operation }
 func (call *Call) RequestID() wire.UUID { return call.request }
 
 // Done is closed when the request has ended.
-func (call *Call) Done() <-chan struct{} { return call.done }
+func (call *Call) Done() <-chan struct{} {
+	call.c.turn.rouse()
+	return call.done
+}
+
+// over reports whether the request has ended.
+func (call *Call) over() bool {
+	select {
+	case <-call.done:
+		return true
+	default:
+		return false
+	}
+}
 
 // Result waits for the end. The error is one of: a *wire.Error, the plugin's answer;
 // *Cancelled; *GivenUp; *NotAccepted; ErrClosed; a *Fault.
 func (call *Call) Result() (*Result, error) {
-	<-call.done
+	call.waited.Store(true)
+	call.c.wait(call)
 	call.pump.wait()
 	call.mu.Lock()
 	defer call.mu.Unlock()
@@ -150,6 +166,7 @@ func (c *Client) finish(call *Call, to wire.State, result *Result, err error) er
 	delete(c.calls, call.request)
 	c.ended.add(call.request, requested)
 	c.budget += int(items)
+	alone := len(c.calls) == 0 && len(c.asks) == 0
 	var idle chan struct{}
 	if len(c.calls) == 0 {
 		if c.life.Is(wire.LifecycleBusy) {
@@ -169,5 +186,10 @@ func (c *Client) finish(call *Call, to wire.State, result *Result, err error) er
 	}
 	<-c.slots
 	close(call.done)
+	if to == "" {
+		c.turn.release(call)
+	} else {
+		c.turn.answered(alone && call.waited.Load())
+	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
+	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -52,21 +52,18 @@ func testOptions() Options {
 
 // duplex is one end of a connection whose directions can be closed apart.
 type duplex struct {
-	io.Reader
-	io.WriteCloser
-	in *io.PipeReader
+	net.Conn // what is read
+	out      net.Conn
 }
 
-func (d *duplex) CloseWrite() error { return d.WriteCloser.Close() }
-func (d *duplex) Close() error {
-	d.WriteCloser.Close()
-	return d.in.Close()
-}
+func (d *duplex) Write(b []byte) (int, error) { return d.out.Write(b) }
+func (d *duplex) CloseWrite() error           { return d.out.Close() }
+func (d *duplex) Close() error                { return errors.Join(d.out.Close(), d.Conn.Close()) }
 
 func connection() (host, plugin *duplex) {
-	toPlugin, fromHost := io.Pipe()
-	toHost, fromPlugin := io.Pipe()
-	return &duplex{Reader: toHost, WriteCloser: fromHost, in: toHost}, &duplex{Reader: toPlugin, WriteCloser: fromPlugin, in: toPlugin}
+	toPlugin, fromHost := net.Pipe()
+	toHost, fromPlugin := net.Pipe()
+	return &duplex{toHost, fromHost}, &duplex{toPlugin, fromPlugin}
 }
 
 // A scripted plugin: it does what the test says, right or wrong.

@@ -1,29 +1,57 @@
 package session
 
 import (
+	"errors"
+	"os"
+
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
 
-// read takes frames until the connection ends or one is at fault.
+// read is the life of the goroutine that reads while nobody waits for a result who does.
 func (c *Client) read() {
-	defer close(c.readDone)
+	for c.turn.standBy() {
+		c.next()
+	}
+}
+
+// wait returns at the end of a request. If nobody else reads meanwhile, it does.
+func (c *Client) wait(call *Call) {
+	if !call.over() && c.turn.lead(call) {
+		for !call.over() && c.next() {
+		}
+		c.mu.Lock()
+		others := len(c.calls) > 0 || len(c.asks) > 0
+		c.mu.Unlock()
+		c.turn.yield(others)
+	}
+	<-call.done
+}
+
+// next takes one frame, or nothing when it is interrupted. It reports whether there may
+// be more. Its caller has the turn.
+func (c *Client) next() (more bool) {
 	const keep = 1 << 20 // of the buffer, from one frame to the next
-	var buf []byte
-	var e wire.Envelope
-	for {
-		frame, err := c.frames.Next(buf)
-		if err != nil {
-			c.hungUp(err)
-			return
+	frame, err := c.frames.Next(c.buf)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return true
+	}
+	var fault *Fault
+	if err == nil {
+		if c.buf = frame[:0]; cap(frame) > keep {
+			c.buf = nil
 		}
-		if f := c.receive(frame, &e); f != nil {
-			c.fail(f)
-			return
-		}
-		if buf = frame[:0]; cap(buf) > keep {
-			buf = nil
+		if fault = c.receive(frame, &c.envelope); fault == nil {
+			return true
 		}
 	}
+	c.turn.end()
+	if fault != nil {
+		c.fail(fault)
+	} else {
+		c.hungUp(err)
+	}
+	close(c.readDone)
+	return false
 }
 
 // receive judges one frame. Everything that must outlive it is copied. A fault ends the

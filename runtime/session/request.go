@@ -139,6 +139,9 @@ func (c *Client) start(ctx context.Context, op *Operation, r *Request) (*Call, e
 		return nil, err
 	}
 	c.out.push()
+	if op.StreamRequest || op.StreamResponse {
+		c.turn.rouse()
+	}
 	timer := time.AfterFunc(timeout, func() { call.stop(ErrDeadline, "deadline_exceeded") })
 	forget := context.AfterFunc(ctx, func() { call.stop(context.Cause(ctx), "cancelled by the caller") })
 	call.mu.Lock()

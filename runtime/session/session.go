@@ -173,7 +173,11 @@ type Client struct {
 	budget   int // late frames that are still borne
 	beats    beats
 
-	// Of the reading goroutine alone.
+	turn turn
+
+	// Of whoever has the turn alone.
+	buf      []byte
+	envelope wire.Envelope
 	sequence uint64 // of the last frame
 	seen     wire.Seen
 	bucket   bucket
@@ -212,6 +216,7 @@ func Open(ctx context.Context, conn io.ReadWriteCloser, opts Options) (*Client, 
 		watchers: make(map[*watcher]struct{}), watches: make(map[wire.UUID]bool), budget: lateAllowance,
 		bucket: bucket{level: maxBeats, last: time.Now()},
 	}
+	c.turn.init(conn)
 	c.head.r = conn
 	c.frames = wire.NewFrameReader(&c.head)
 	for _, op := range opts.Peer.Operations {

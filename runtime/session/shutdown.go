@@ -70,6 +70,7 @@ func (c *Client) abort() {
 	case <-timer.C:
 	}
 	c.conn.Close()
+	c.turn.rouse()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state.Is(wire.ConnectionFailed) {
@@ -229,6 +230,7 @@ func (c *Client) hangUp(ctx context.Context) error {
 	case <-c.out.gone:
 		if half, ok := c.conn.(interface{ CloseWrite() error }); ok {
 			_ = half.CloseWrite()
+			c.turn.rouse()
 			select {
 			case <-c.readDone:
 			case <-ctx.Done():

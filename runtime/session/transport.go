@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"syscall"
+	"time"
 )
 
 // Stdio is a connection over the pipes of a child process. Both are closed by Close.
@@ -21,6 +22,15 @@ func (s Stdio) SyscallConn() (syscall.RawConn, error) {
 		return c.SyscallConn()
 	}
 	return nil, errors.ErrUnsupported
+}
+
+// SetReadDeadline makes a read end at that time, for which it needs a pipe that can be
+// waited on.
+func (s Stdio) SetReadDeadline(t time.Time) error {
+	if c, ok := s.Stdout.(interface{ SetReadDeadline(time.Time) error }); ok {
+		return c.SetReadDeadline(t)
+	}
+	return errors.ErrUnsupported
 }
 
 // CloseWrite tells the child that nothing more comes.

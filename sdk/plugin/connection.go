@@ -36,8 +36,8 @@ const (
 )
 
 // A connection is one session from the plugin's side. Frames are read and decided on
-// by one goroutine, which never waits for a handler; each request runs on a goroutine
-// of its own.
+// by one goroutine at a time, whose turn it is; a request that takes its time runs on
+// another one.
 type connection struct {
 	plugin *SessionPlugin
 	out    *outbox
@@ -47,7 +47,9 @@ type connection struct {
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup // handlers and other answers under way
 
-	// Of the reading goroutine alone.
+	turn turn
+
+	// Of the goroutine that has the turn alone.
 	state    wire.Machine
 	sequence uint64
 	messages wire.Seen
@@ -92,6 +94,7 @@ func ServeSession(ctx context.Context, in io.Reader, out io.Writer, p *SessionPl
 	if p.store != nil {
 		go p.store.Sweep()
 	}
+	c.state.Move(wire.ConnectionConnecting)
 	go c.read()
 	select {
 	case <-c.done:
@@ -117,12 +120,22 @@ func (c *connection) finish(err error) {
 	}
 }
 
-// spawn runs f beside the reading, unless the session is over.
-func (c *connection) spawn(f func()) {
+// enter counts work that begins, and must end with c.work.Done, unless the session is
+// over.
+func (c *connection) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.finished() {
-		c.work.Go(f)
+	if c.finished() {
+		return false
+	}
+	c.work.Add(1)
+	return true
+}
+
+// spawn runs f beside the reading, unless the session is over.
+func (c *connection) spawn(f func()) {
+	if c.enter() {
+		go func() { defer c.work.Done(); f() }()
 	}
 }
 
@@ -138,9 +151,9 @@ func (c *connection) await(limit time.Duration) {
 	}
 }
 
-// read takes frames until the input ends or one of them ends the session.
+// read takes frames until the input ends, one of them ends the session, or another
+// goroutine has the turn.
 func (c *connection) read() {
-	c.state.Move(wire.ConnectionConnecting)
 	for {
 		frame, err := c.frames.Next(nil)
 		if err != nil {
@@ -148,11 +161,12 @@ func (c *connection) read() {
 			return
 		}
 		var e wire.Envelope
-		if err := c.accept(frame, &e); err != nil {
+		op, err := c.accept(frame, &e)
+		if err != nil {
 			c.fatal(&e, err)
 			return
 		}
-		if c.finished() {
+		if op != nil && !c.run(op) || c.finished() {
 			return
 		}
 	}
@@ -181,28 +195,32 @@ func (c *connection) inputEnded(err error) {
 	}
 }
 
-// accept takes one frame: envelope, order, permission, body. The error, a
-// *wire.Fault or a *wire.Error, ends the connection.
-func (c *connection) accept(frame []byte, e *wire.Envelope) error {
+// accept takes one frame: envelope, order, permission, body. A request may give an
+// operation that is to begin now. The error, a *wire.Fault or a *wire.Error, ends the
+// connection.
+func (c *connection) accept(frame []byte, e *wire.Envelope) (*Operation, error) {
 	if err := wire.Scan(frame, e); err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case c.sequence == 0 && e.Sequence != 1:
-		return refuse(wire.CodeSequenceViolation, "the first sequence is 1")
+		return nil, refuse(wire.CodeSequenceViolation, "the first sequence is 1")
 	case e.Sequence <= c.sequence:
-		return refuse(wire.CodeSequenceViolation, "the sequence does not rise")
+		return nil, refuse(wire.CodeSequenceViolation, "the sequence does not rise")
 	case !c.messages.Add(e.MessageID):
-		return refuse(wire.CodeEnvelopeInvalid, "the messageId occurs twice")
+		return nil, refuse(wire.CodeEnvelopeInvalid, "the messageId occurs twice")
 	}
 	c.sequence = e.Sequence
 	c.mu.Lock()
 	c.accepted = int64(e.Sequence)
 	c.mu.Unlock()
 	if err := c.allowed(e); err != nil {
-		return err
+		return nil, err
 	}
-	return c.handle(e, len(frame))
+	if e.Type == wire.TypeRequest {
+		return c.request(e)
+	}
+	return nil, c.handle(e, len(frame))
 }
 
 func refuse(code wire.Code, format string, args ...any) *wire.Fault {
@@ -254,15 +272,13 @@ func (c *connection) isReady() bool {
 	return c.ready
 }
 
-// handle acts on a frame that may come now.
+// handle acts on a frame that may come now and is no request.
 func (c *connection) handle(e *wire.Envelope, size int) error {
 	switch e.Type {
 	case wire.TypeHello:
 		return c.hello(e)
 	case wire.TypeInit:
 		return c.initialize(e)
-	case wire.TypeRequest:
-		return c.request(e)
 	}
 	body := wire.NewBody(e.Type)
 	if err := wire.Decode(e.Body, body); err != nil {

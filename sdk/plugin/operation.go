@@ -28,6 +28,8 @@ type Operation struct {
 	begun   time.Time
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
+	timer   *time.Timer // of the deadline
+	only    bool        // nothing else ran when it was admitted
 
 	mu           sync.Mutex
 	state        wire.Machine
@@ -199,7 +201,7 @@ func (o *Operation) abort(r *refusal) {
 // expired ends the operation for its deadline.
 func (o *Operation) expired() {
 	o.mu.Lock()
-	if o.over {
+	if o.over || o.ctx.Err() != nil { // what stops it already has its own time
 		o.mu.Unlock()
 		return
 	}

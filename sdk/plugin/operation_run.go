@@ -33,6 +33,7 @@ func (o *Operation) serve() {
 	}
 	defer o.cancel(nil)
 	o.arm(now)
+	defer o.timer.Stop()
 	o.move(wire.OperationRunning)
 	if o.entry.streamOut {
 		o.out.credit.Grant(o.request.Stream.CreditItems.N, o.request.Stream.CreditBytes.N)
@@ -68,8 +69,7 @@ func (o *Operation) arm(now time.Time) {
 	if d := o.request.Deadline; !d.IsZero() {
 		left = min(left, d.Sub(now)) // Sub saturates
 	}
-	timer := time.AfterFunc(left-time.Since(o.begun), o.expired)
-	context.AfterFunc(o.ctx, func() { timer.Stop() })
+	o.timer = time.AfterFunc(left-time.Since(o.begun), o.expired)
 }
 
 // judge makes an outcome of what the handler came to.

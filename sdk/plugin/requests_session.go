@@ -24,18 +24,19 @@ func blamed(code wire.Code, sender wire.Blame, message string) *refusal {
 	return &refusal{PluginError: PluginError{Code: code, Message: shortened(message), Retryable: code.Retryable(false)}, blame: code.Blame(sender)}
 }
 
-// request begins one attempt at an operation. The error ends the connection.
-func (c *connection) request(e *wire.Envelope) error {
+// request admits one attempt at an operation, or refuses it and returns nil. The error
+// ends the connection.
+func (c *connection) request(e *wire.Envelope) (*Operation, error) {
 	b := new(wire.Request)
 	if err := wire.Decode(e.Body, b); err != nil {
 		var fault *wire.Fault
 		errors.As(err, &fault)
-		return c.badBody(e, fault)
+		return nil, c.badBody(e, fault)
 	}
 	c.mu.Lock()
 	if !c.issued.Add(b.RequestID) {
 		c.mu.Unlock()
-		return refuse(wire.CodeStateViolation, "the requestId occurs twice")
+		return nil, refuse(wire.CodeStateViolation, "the requestId occurs twice")
 	}
 	refusal := c.admissible()
 	entry := c.plugin.operations[operationKey{b.CapabilityID, b.OperationName}]
@@ -45,13 +46,25 @@ func (c *connection) request(e *wire.Envelope) error {
 	if refusal != nil {
 		c.mu.Unlock()
 		c.refuseRequest(e, b, refusal)
-		return nil
+		return nil, nil
 	}
 	op := newOperation(c, entry, b, e)
+	op.only = len(c.active) == 0
 	c.active[b.RequestID] = op
 	c.mu.Unlock()
-	c.spawn(op.serve)
-	return nil
+	return op, nil
+}
+
+// run runs an operation: on this goroutine, if it is likely to be short and nothing
+// else is to be done, or beside it. It reports whether this goroutine still has the turn.
+func (c *connection) run(op *Operation) bool {
+	switch {
+	case !op.only || c.frames.Buffered() || op.entry.alone():
+		c.spawn(op.serve)
+	case c.enter():
+		return c.perform(op)
+	}
+	return true
 }
 
 // admissible reports why no request at all is taken now. c.mu is held.

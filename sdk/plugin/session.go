@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/switchyard-plugins/switchyard/schemas/subset"
@@ -68,6 +69,7 @@ type operationEntry struct {
 	receipts          bool
 	request, response *subset.Schema
 	handler           OperationHandler
+	slow              atomic.Int32 // calls that are not tried on the reading goroutine
 }
 
 // NewSessionPlugin returns a plugin without handlers. Receipts are kept below the

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -409,6 +410,9 @@ func TestSessionCancellation(t *testing.T) {
 // of the test holds that each request ends once.
 func TestSessionCancelRace(t *testing.T) {
 	s := plugintest.OpenSession(t, newSession(t, op{name: "short", request: "any", response: "any", handler: func(ctx context.Context, o *plugin.Operation) (any, error) {
+		if n, err := strconv.Atoi(string(o.Payload)); err == nil && n%100 == 0 {
+			time.Sleep(3 * time.Millisecond) // so that the next calls run beside the reading
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"os"
 )
 
 // HeaderSize is the length in bytes of what stands before a frame's JSON: its
@@ -13,8 +14,11 @@ const HeaderSize = 4
 
 // A FrameReader reads frames from a stream in bounded memory.
 type FrameReader struct {
-	r   *bufio.Reader
-	max int
+	r    *bufio.Reader
+	max  int
+	part []byte // of a frame whose reading was interrupted, with its length
+	got  int
+	want int
 }
 
 // NewFrameReader returns a reader of r that takes frames of at most
@@ -37,8 +41,13 @@ func (f *FrameReader) Buffered() bool {
 // Next returns the JSON of the next frame, in buf if it has the room, else in
 // memory of its own. The error is io.EOF at the end of the stream between two
 // frames, a *Fault with frame.invalid or frame.too_large, or what the stream
-// failed with. After any of them nothing more can be read.
+// failed with. After any of them nothing more can be read, except after
+// os.ErrDeadlineExceeded of the stream: Next then goes on where it was.
 func (f *FrameReader) Next(buf []byte) ([]byte, error) {
+	if f.part != nil {
+		buf, f.part = f.part, nil
+		return f.rest(buf)
+	}
 	head, err := f.r.Peek(HeaderSize)
 	if err != nil {
 		if errors.Is(err, io.EOF) && len(head) > 0 {
@@ -51,24 +60,34 @@ func (f *FrameReader) Next(buf []byte) ([]byte, error) {
 		return nil, err
 	}
 	f.r.Discard(HeaderSize)
-	// A length is only a claim: memory grows with what has really come.
-	const trusted = 256 << 10
-	want, got := int(size), 0
-	if cap(buf) < min(want, trusted) {
-		buf = make([]byte, min(want, trusted))
+	f.want, f.got = int(size), 0
+	if first := min(f.want, trusted); cap(buf) < first {
+		buf = make([]byte, first)
 	}
-	for buf = buf[:min(want, cap(buf))]; ; {
-		n, err := io.ReadFull(f.r, buf[got:])
-		got += n
+	return f.rest(buf[:min(f.want, cap(buf))])
+}
+
+// trusted is the memory in bytes that a length alone gets. It is only a claim: more comes
+// with what has really come.
+const trusted = 256 << 10
+
+// rest reads the rest of a frame into buf, and more memory.
+func (f *FrameReader) rest(buf []byte) ([]byte, error) {
+	for {
+		n, err := io.ReadFull(f.r, buf[f.got:])
+		f.got += n
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, faultf(CodeFrameInvalid, HeaderSize+got, "the stream ends after %d of a frame's %d bytes", got, want)
+			return nil, faultf(CodeFrameInvalid, HeaderSize+f.got, "the stream ends after %d of a frame's %d bytes", f.got, f.want)
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			f.part = buf
+			return nil, err
 		case err != nil:
 			return nil, err
-		case got == want:
+		case f.got == f.want:
 			return buf, nil
 		}
-		grown := make([]byte, min(want, 2*len(buf)))
+		grown := make([]byte, min(f.want, 2*len(buf)))
 		copy(grown, buf)
 		buf = grown
 	}
