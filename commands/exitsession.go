@@ -23,6 +23,7 @@ func (in *invocation) classifySession(err error, f *failure) bool {
 		cancelled *session.Cancelled
 		up        *session.GivenUp
 		none      *runtime.NoInterpreter
+		unkept    *runtime.KeyUnkept
 		stopped   *runtime.Stopped
 		stored    *runtime.StoredSettings
 		nothing   *pkgmgr.NoSettings
@@ -80,6 +81,8 @@ func (in *invocation) classifySession(err error, f *failure) bool {
 		}
 	case errors.As(err, &fault):
 		f.exit, f.code, f.message = exitPlugin, string(fault.Code), fault.Error()
+	case errors.As(err, &unkept):
+		f.exit, f.code, f.message, f.hint = exitUsage, "idempotency.unkept", err.Error()+"; leave the key out", in.next("actions", unkept.ID)
 	case errors.As(err, &none):
 		f.exit, f.code = exitPlugin, "plugin.no_interpreter"
 	case errors.Is(err, receipt.ErrSignature):
