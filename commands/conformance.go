@@ -2,6 +2,7 @@ package commands
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/commands/render"
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/schemas/ijson"
 	"github.com/switchyard-plugins/switchyard/schemas/sessionmanifest"
 	"github.com/switchyard-plugins/switchyard/sdk/conformance"
 )
@@ -49,20 +51,22 @@ type conformanceFailure struct {
 
 func conformanceCommand(in *invocation) *cli.Command {
 	var (
-		junit, only, expectations, dir string
-		patience                       time.Duration
+		junit, only, expectations, dir, set string
+		patience                            time.Duration
 	)
 	return &cli.Command{
 		ArgsUsage: "-- COMMAND [ARGUMENT…]",
 		Description: "Tests whether a program is a plugin as the protocols demand: starts it for each case of the built-in corpus, talks to it as a host would, and worse, and " +
 			"says for each case that fails what was expected, what came, and by which rule. The program offers the operations that docs/conformance.md lists; " +
-			"with --package it is the plugin of that directory, and the cases are those that hold for any plugin.\n\n" +
+			"with --package it is the plugin of that directory, and the cases are those that hold for any plugin. It is started with everything that it asks for granted, and " +
+			"with the settings of --settings.\n\n" +
 			"conformance list names the cases, conformance show CASE prints one. Exits with 9 if a case fails.",
-		UsageText: "switchyard conformance --package . -- bin/my-plugin\nswitchyard conformance -- ./conformance-plugin\nswitchyard conformance --only streams --junit report.xml -- python3 plugin.py\n" +
+		UsageText: "switchyard conformance --package . -- bin/my-plugin\nswitchyard conformance --package . --settings @settings.json -- bin/my-plugin\nswitchyard conformance -- ./conformance-plugin\nswitchyard conformance --only streams --junit report.xml -- python3 plugin.py\n" +
 			"switchyard conformance list --only frames",
 		Flags: flags{
 			&cli.StringFlag{Name: "only", Destination: &only, Usage: "run the cases of `GROUP`, or the one case of that name"},
 			&cli.StringFlag{Name: "package", Destination: &dir, Usage: "the program is the plugin of the package in `DIR`"},
+			settingsFlag(&set),
 			&cli.StringFlag{Name: "junit", Destination: &junit, Usage: "also write the results to `FILE` as JUnit XML"},
 			&cli.DurationFlag{Name: "patience", Destination: &patience, Value: 5 * time.Second, Usage: "how long an expected message may take, as `DURATION`; more on a busy machine"},
 			&cli.StringFlag{Name: "expected-failures", Destination: &expectations, Usage: "`FILE` lists cases that fail, a name a line; one that passes is an error"},
@@ -84,11 +88,17 @@ func conformanceCommand(in *invocation) *cli.Command {
 				}
 				selected = own.Cases(selected)
 			}
+			if err := in.conformanceSettings(own, set); err != nil {
+				return err
+			}
 			if len(selected) == 0 {
 				return &noCase{only, own != nil}
 			}
 			expected, err := readExpectations(expectations, list)
 			if err != nil {
+				return err
+			}
+			if err := in.mayWrite(junit); err != nil {
 				return err
 			}
 			in.note("Running %s of the corpus", count(len(selected), "case"))
@@ -114,7 +124,7 @@ func conformanceCommand(in *invocation) *cli.Command {
 					return err
 				}
 			}
-			data := in.newConformanceData(dir, command, results, expected)
+			data := in.newConformanceData(dir, set, command, results, expected)
 			in.show(data, func(p *page) { p.conformance(data) })
 			switch {
 			case len(data.Failures) > 0:
@@ -126,6 +136,44 @@ func conformanceCommand(in *invocation) *cli.Command {
 			return nil
 		},
 	}
+}
+
+// mayWrite makes sure that a report can be written, before minutes are spent on it. What the
+// file holds stays until then.
+func (in *invocation) mayWrite(file string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return in.usage("--junit: %v", err)
+	}
+	return f.Close()
+}
+
+// conformanceSettings gives a package the settings of --settings.
+func (in *invocation) conformanceSettings(own *conformance.Package, value string) error {
+	if own == nil {
+		if value != "" {
+			return in.usage("--settings are those of the package that --package names; the corpus's cases have their own")
+		}
+		return nil
+	}
+	text, err := in.settings(value)
+	if err != nil {
+		return err
+	}
+	if text != nil {
+		if err := ijson.Check(text); err != nil {
+			return in.usage("--settings: %v", err)
+		}
+	}
+	err = own.UseSettings(text)
+	var misfit *conformance.SettingsError
+	if err == nil || errors.As(err, &misfit) {
+		return err
+	}
+	return &pkgmgr.Malformed{Where: own.Dir, File: sessionmanifest.FileName, Err: err}
 }
 
 // A noCase says that the corpus has no such case or group.
@@ -146,13 +194,16 @@ func readExpectations(file string, list []*conformance.Case) (conformance.Expect
 		return nil, nil
 	}
 	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &pkgmgr.NotFound{Kind: "file", Name: file}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return conformance.ReadExpectations(file, string(text), list)
 }
 
-func (in *invocation) newConformanceData(dir string, command []string, results []conformance.Result, expected conformance.Expectations) conformanceData {
+func (in *invocation) newConformanceData(dir, set string, command []string, results []conformance.Result, expected conformance.Expectations) conformanceData {
 	d := conformanceData{Command: command, Cases: len(results), Groups: []conformanceGroup{}, Failures: []conformanceFailure{}, Expected: []string{}, Stale: []string{}}
 	for _, r := range results {
 		if n := len(d.Groups); n == 0 || d.Groups[n-1].Name != r.Case.Group {
@@ -168,6 +219,9 @@ func (in *invocation) newConformanceData(dir string, command []string, results [
 	again := []string{in.env.Program, "conformance"}
 	if dir != "" {
 		again = append(again, "--package", dir)
+	}
+	if set != "" {
+		again = append(again, "--settings", set)
 	}
 	failed, stale := expected.Compare(results)
 	d.Stale = append(d.Stale, stale...)
@@ -326,6 +380,7 @@ func (in *invocation) classifyConformance(err error, f *failure) bool {
 		dead  *conformance.DeadError
 		none  *noCase
 		parse *conformance.ParseError
+		set   *conformance.SettingsError
 	)
 	switch {
 	case errors.As(err, &start):
@@ -338,6 +393,14 @@ func (in *invocation) classifyConformance(err error, f *failure) bool {
 		}
 	case errors.As(err, &none):
 		f.exit, f.code, f.hint = exitNotFound, "not_found.case", in.next("conformance", "list")
+	case errors.As(err, &set) && len(set.Problems) == 0:
+		f.exit, f.code, f.hint = exitUsage, "settings.none", in.next("help", "conformance")
+	case errors.As(err, &set):
+		f.exit, f.code, f.hint = exitUsage, "settings.invalid", render.Command("cat", set.Schema)
+		if at := slices.Index(in.env.Args, "conformance"); at >= 0 && !set.Given {
+			f.hint = render.Command(slices.Concat([]string{in.env.Program}, slices.Insert(slices.Clone(in.env.Args), at+1, "--settings", "@settings.json"))...)
+			f.more = []string{"give them with --settings; their schema is " + set.Schema}
+		}
 	case errors.As(err, &parse):
 		f.exit, f.code = exitUsage, "usage"
 	default:

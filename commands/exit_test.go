@@ -17,6 +17,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/runtime"
 	"github.com/switchyard-plugins/switchyard/runtime/call"
 	"github.com/switchyard-plugins/switchyard/runtime/process"
+	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
 )
 
 // What the command layer lets through to the host is the user's request all the same.
@@ -33,6 +34,22 @@ func TestRequestsNobodyCanBeAskedAreUsage(t *testing.T) {
 	} {
 		if f := in.classify(c.err); f.exit != exitUsage || f.code != c.code || f.hint != "switchyard help run" {
 			t.Errorf("%v: %+v", c.err, f)
+		}
+	}
+}
+
+// What a plugin's answer says is wanting has a command of its own.
+func TestHintsOfAnswers(t *testing.T) {
+	in := newInvocation(newFakeEnv(t, "run", "demo", "a/b").Env)
+	in.entry, in.subject = find("run"), "demo"
+	receipt := &wire.Receipt{ReceiptID: wire.NewUUID()}
+	for code, hint := range map[wire.Code]string{
+		wire.CodeSecretUnresolved:   "switchyard help secrets set",
+		wire.CodeDeprecatedSunset:   "switchyard review demo",
+		wire.CodeFailedPrecondition: "switchyard receipts show " + receipt.ReceiptID.String(),
+	} {
+		if f := in.classify(&wire.Error{Code: code, Message: "no", Receipt: receipt}); f.hint != hint || f.code != string(code) {
+			t.Errorf("%s: %+v", code, f)
 		}
 	}
 }

@@ -2,9 +2,11 @@ package commands
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
+	"github.com/switchyard-plugins/switchyard/schemas/manifest"
 )
 
 // classifyDecision knows what waits for a person, and what a person has refused.
@@ -64,7 +66,7 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 	case errors.As(err, &unoffered):
 		f.exit, f.code, f.hint = exitPermission, "permission.unoffered", in.next("review", in.subjectOr(unoffered.ID))
 	case errors.As(err, &required):
-		f.exit, f.code, f.hint = exitPermission, "permission.required", in.enableCommandLine(in.subjectOr(required.ID), required.Required)
+		f.exit, f.code, f.hint = exitPermission, "permission.required", in.enableCommandLine(in.subjectOr(required.ID), withChosen(required))
 	case errors.As(err, &protocol):
 		f.exit, f.code, f.hint = exitUsage, "protocol.mismatch", in.next("show", in.subjectOr(protocol.ID))
 	case errors.As(err, &scope):
@@ -101,4 +103,16 @@ func (in *invocation) classifyDecision(err error, f *failure) bool {
 		return false
 	}
 	return true
+}
+
+// withChosen are the scopes that a package cannot do without and, behind them, the others
+// that somebody chose.
+func withChosen(e *pkgmgr.ScopeRequired) []manifest.Scope {
+	scopes := slices.Clone(e.Required)
+	for _, s := range e.Chosen {
+		if !slices.Contains(scopes, s) {
+			scopes = append(scopes, s)
+		}
+	}
+	return scopes
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/settings"
 	"github.com/switchyard-plugins/switchyard/runtime"
-	"github.com/switchyard-plugins/switchyard/runtime/receipt"
 	"github.com/switchyard-plugins/switchyard/runtime/secret"
 	"github.com/switchyard-plugins/switchyard/runtime/session"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
@@ -23,6 +22,7 @@ func (in *invocation) classifySession(err error, f *failure) bool {
 		cancelled *session.Cancelled
 		up        *session.GivenUp
 		none      *runtime.NoInterpreter
+		unkept    *runtime.KeyUnkept
 		stopped   *runtime.Stopped
 		stored    *runtime.StoredSettings
 		nothing   *pkgmgr.NoSettings
@@ -33,7 +33,10 @@ func (in *invocation) classifySession(err error, f *failure) bool {
 	if errors.As(err, &stopped) {
 		return false // whatever the plugin made of it
 	}
+	var proves *receiptRefused
 	switch {
+	case errors.As(err, &proves): // before what is wrong with its form, which may be a fault of the protocol's
+		in.receiptFailure(proves, f)
 	case errors.As(err, &stored):
 		f.exit, f.code, f.message, f.hint = exitUsage, "settings.stored", stored.Error(), in.next("config", "list", stored.ID)
 	case errors.As(err, &nothing):
@@ -65,6 +68,13 @@ func (in *invocation) classifySession(err error, f *failure) bool {
 		if said.Receipt != nil {
 			f.hint = in.next("receipts", "show", said.Receipt.ReceiptID.String())
 		}
+		switch {
+		case in.subject == "":
+		case said.Code == wire.CodeSecretUnresolved:
+			f.hint = in.next("help", "secrets", "set")
+		case said.Code == wire.CodeDeprecatedSunset:
+			f.hint = in.next("review", in.subject) // which names what replaces it
+		}
 		f.details = answeredDetails{Code: string(said.Code), Retryable: said.Retryable, Blame: string(said.BlameDomain)}
 	case errors.As(err, &bad):
 		f.exit, f.code, f.message = exitOf(bad.Code), string(bad.Code), err.Error()
@@ -80,12 +90,10 @@ func (in *invocation) classifySession(err error, f *failure) bool {
 		}
 	case errors.As(err, &fault):
 		f.exit, f.code, f.message = exitPlugin, string(fault.Code), fault.Error()
+	case errors.As(err, &unkept):
+		f.exit, f.code, f.message, f.hint = exitUsage, "idempotency.unkept", err.Error()+"; leave the key out", in.next("actions", unkept.ID)
 	case errors.As(err, &none):
 		f.exit, f.code = exitPlugin, "plugin.no_interpreter"
-	case errors.Is(err, receipt.ErrSignature):
-		f.exit, f.code, f.message = exitEvidence, "receipt.signature", err.Error()
-	case errors.Is(err, receipt.ErrOtherKey):
-		f.exit, f.code, f.message = exitEvidence, "receipt.other_key", err.Error()
 	default:
 		return false
 	}

@@ -227,8 +227,8 @@ func (in *invocation) buildHint(where, file string) string {
 		return ""
 	}
 	_, missing := os.Lstat(filepath.Join(where, filepath.FromSlash(file)))
-	_, makefile := os.Lstat(filepath.Join(where, "Makefile"))
-	if errors.Is(missing, fs.ErrNotExist) && makefile == nil {
+	makefile, _ := readUpTo(filepath.Join(where, "Makefile"), 64<<10)
+	if errors.Is(missing, fs.ErrNotExist) && slices.ContainsFunc(strings.Split(string(makefile), "\n"), func(l string) bool { return strings.HasPrefix(l, "build:") }) {
 		return render.Command("make", "-C", where, "build")
 	}
 	return ""

@@ -280,6 +280,9 @@ func (p *permuter) unknownFlag(typed, name string) error {
 		where = p.command
 	}
 	e := &usageError{message: fmt.Sprintf("unknown flag %s (%s)", typed, where), hint: helpOn(p.command)}
+	if len(typed) > 1 && '0' <= typed[1] && typed[1] <= '9' {
+		e.message += "; write -- before a number below zero"
+	}
 	var names []string
 	for n, f := range p.known {
 		if len(n) > 1 && f.name == n {

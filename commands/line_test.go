@@ -64,6 +64,7 @@ func TestFlagErrors(t *testing.T) {
 		{"--scop=x", "did you mean --scope?", "--scope=x"},
 		{"--wholly-unlike", "unknown flag --wholly-unlike", "help probe"},
 		{"-x", "unknown flag -x", "help probe"},
+		{"-15", "write -- before a number below zero", "help probe"},
 		{"--o file", "unknown flag --o", "help probe"},
 		{"--scope", "--scope needs a value", "help probe"},
 		{"--scope=", "--scope needs a value that is not empty", "help probe"},

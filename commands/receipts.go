@@ -140,6 +140,33 @@ type receiptsVerifyData struct {
 	KeyID       string `json:"keyId" doc:"The key that signed it."`
 }
 
+// A receiptRefused says that a signed receipt proves nothing.
+type receiptRefused struct {
+	file, key string
+	keyID     string // of key
+	err       error  // of receipt.Verify
+}
+
+func (e *receiptRefused) Error() string { return e.file + ": " + e.err.Error() }
+
+func (e *receiptRefused) Unwrap() error { return e.err }
+
+// receiptFailure tells it so that it is not overlooked.
+func (in *invocation) receiptFailure(e *receiptRefused, f *failure) {
+	f.exit, f.message, f.hint = exitEvidence, e.Error(), in.next("help", "receipts", "verify")
+	causes := []string{"the file is no document of `switchyard receipts show --document`, or was cut short", "the receipt alone was kept, without its signature"}
+	f.code = "receipt.malformed"
+	switch {
+	case errors.Is(e.err, receipt.ErrSignature):
+		f.code = "receipt.signature"
+		causes = []string{"the receipt was changed after it was signed", "a program on its way wrote its numbers or texts in another form"}
+	case errors.Is(e.err, receipt.ErrOtherKey):
+		f.code = "receipt.other_key"
+		causes = []string{"the public key is that of another host, or of another data directory", "the signer's key was replaced since"}
+	}
+	f.block = &block{title: "RECEIPT REFUSED", causes: causes, facts: [][2]string{{"what", e.err.Error()}, {"where", e.file}, {"key", e.key}, {"key id", e.keyID}}}
+}
+
 func receiptsVerifyCommand(in *invocation) *cli.Command {
 	var key string
 	return &cli.Command{
@@ -157,7 +184,8 @@ func receiptsVerifyCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if key == "" {
+			given := key != ""
+			if !given {
 				dir, err := in.dataDir()
 				if err != nil {
 					return err
@@ -165,6 +193,10 @@ func receiptsVerifyCommand(in *invocation) *cli.Command {
 				key = filepath.Join(dir, runtime.KeysDir, receipt.PublicFile)
 			}
 			raw, err := in.file(key, receipt.MaxDocument)
+			var none *pkgmgr.NotFound
+			if errors.As(err, &none) && !given {
+				return in.usage("this host has signed no receipt, so its key verifies none: name the file with the signer's public key by --key")
+			}
 			if err != nil {
 				return err
 			}
@@ -174,7 +206,7 @@ func receiptsVerifyCommand(in *invocation) *cli.Command {
 			}
 			r, err := receipt.Verify(document, public)
 			if err != nil {
-				return fmt.Errorf("%s: %w", file, err)
+				return &receiptRefused{file: file, key: key, keyID: receipt.KeyID(public), err: err}
 			}
 			data := receiptsVerifyData{ID: r.ReceiptID.String(), Plugin: r.PluginID, Operation: r.CapabilityID + "/" + r.OperationName, OperationID: r.OperationID.String(),
 				Execution: string(r.ExecutionState), Effect: string(r.EffectState), KeyID: receipt.KeyID(public)}

@@ -171,9 +171,17 @@ func secretsUnsetCommand(in *invocation) *cli.Command {
 			data := secretsUnsetData{Plugin: p.ref.ID}
 			if len(p.args) == 2 && p.args[1] != "" {
 				data.Pointer = pointerOf(p.args[1])
+				kept, err := in.hostOf(p.home).Secrets().Names(p.ref.ID)
+				if err != nil {
+					return err
+				}
 				_, err = p.edit(in.context(), func(d *settings.Document) error {
-					if _, err := d.Get(data.Pointer); errors.Is(err, settings.ErrNoPlace) {
+					_, err := d.Get(data.Pointer)
+					if errors.Is(err, settings.ErrNoPlace) && slices.Contains(kept, data.Pointer) {
 						return nil // the kept secret goes all the same
+					}
+					if err != nil {
+						return err
 					}
 					return d.Remove(data.Pointer)
 				}, nil)

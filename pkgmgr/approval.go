@@ -288,7 +288,7 @@ func (d *Decision) required(m *Manifest) error {
 			return &Unoffered{ID: m.ID, Scope: s}
 		case slices.Contains(granted, s):
 		case d.offer != nil:
-			return &ScopeRequired{ID: m.ID, Scope: s, Required: m.Required()}
+			return &ScopeRequired{ID: m.ID, Scope: s, Required: m.Required(), Chosen: granted}
 		default:
 			denied := &Denied{ID: m.ID, Scope: s}
 			if d.sel.locked != nil && !slices.Contains(d.sel.locked.Grants, string(s)) {

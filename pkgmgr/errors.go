@@ -182,6 +182,7 @@ type ScopeRequired struct {
 	ID       string
 	Scope    manifest.Scope
 	Required []manifest.Scope // all of them
+	Chosen   []manifest.Scope // what was to be granted
 }
 
 func (e *ScopeRequired) Error() string {

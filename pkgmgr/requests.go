@@ -40,6 +40,7 @@ type SessionOperation struct {
 	Action         string // CAPABILITY/OPERATION
 	RequestDigest  digest.Digest
 	IdempotencyKey string
+	Retention      string // what the request says of it, "" where it says nothing
 	Dev            bool
 }
 
@@ -50,7 +51,7 @@ func (h *Home) StartRequest(ctx context.Context, a *Approval, r SessionOperation
 	op := state.Operation{
 		ID: r.ID, Call: a.Call.ID, PluginID: a.Manifest.ID, Version: a.Manifest.Version, Package: a.Package,
 		ProjectRoot: a.ProjectRoot, ProjectID: a.ProjectID, Action: r.Action, InputDigest: r.RequestDigest,
-		IdempotencyKey: r.IdempotencyKey, Dev: r.Dev, State: state.Running, StartedAt: h.now().UTC(),
+		IdempotencyKey: r.IdempotencyKey, Retention: r.Retention, Dev: r.Dev, State: state.Running, StartedAt: h.now().UTC(),
 	}
 	err := h.update(ctx, func(tx *state.Tx) error { return tx.StartOperation(op) })
 	var held *state.KeyError

@@ -164,10 +164,12 @@ func (r *hosting) options(settings json.RawMessage) session.Options {
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
+	// A limit counts whole milliseconds, and one of 0 would be no limit.
+	timeoutMs := max(1, timeout.Milliseconds())
 	return session.Options{
 		HostVersion: r.host.Version, Peer: peerOf(r.approval, r.schemas), InstanceID: r.approval.Call.ID,
 		Grants: grantsOf(r.approval), Settings: settings, AcceptedClasses: classesOf(r.approval),
-		Limits: wire.Limits{RequestTimeoutMs: timeout.Milliseconds(), MaxInFlight: int64(r.terms.MaxInFlight)},
+		Limits: wire.Limits{RequestTimeoutMs: timeoutMs, MaxInFlight: int64(r.terms.MaxInFlight)},
 		Masked: r.masked,
 		Now:    r.host.now,
 	}

@@ -56,11 +56,8 @@ func (r *hosting) explain(err error, exit process.Exit) error {
 	if err == nil {
 		return nil
 	}
-	r.mu.Lock()
-	stop := r.stop
-	r.mu.Unlock()
-	if stop != nil {
-		return r.wasStopped(stop)
+	if stopped := r.whyStopped(); stopped != nil {
+		return stopped
 	}
 	var f *session.Fault
 	if !errors.As(err, &f) || r.child == nil {
@@ -77,6 +74,17 @@ func (r *hosting) explain(err error, exit process.Exit) error {
 		f = &g
 	}
 	return &SessionFailed{ID: r.approval.Manifest.ID, Version: r.approval.Manifest.Version, Fault: f, Exit: exit, Stderr: lastLines(r.child, 5)}
+}
+
+// whyStopped returns why the session was ended from outside, nil where it was not.
+func (r *hosting) whyStopped() error {
+	r.mu.Lock()
+	stop := r.stop
+	r.mu.Unlock()
+	if stop == nil {
+		return nil
+	}
+	return r.wasStopped(stop)
 }
 
 // health is what the session showed of the plugin: unhealthy after a fault of its own.

@@ -12,6 +12,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/pkgmgr"
 	"github.com/switchyard-plugins/switchyard/pkgmgr/state"
 	"github.com/switchyard-plugins/switchyard/runtime/receipt"
+	"github.com/switchyard-plugins/switchyard/runtime/session"
 	"github.com/switchyard-plugins/switchyard/schemas/digest"
 	"github.com/switchyard-plugins/switchyard/schemas/ijson"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
@@ -35,7 +36,7 @@ func Obituary(dir string, now func() time.Time) pkgmgr.Obituary {
 			ManifestDigest: strings.ToLower(m.Session.Provenance.ManifestDigest), CapabilityID: capability, OperationName: name,
 			OperationVersion: declared.OperationVersion, OperationID: id, IdempotencyKey: op.IdempotencyKey, Attempt: 1,
 			ExecutionState: wire.ExecutionAbandoned, EffectState: wire.EffectUnknown, StartedAt: op.StartedAt, IssuedAt: now().UTC(),
-			RequestDigest: string(op.InputDigest), ExpiresAt: op.StartedAt.Add(lifetime("")),
+			RequestDigest: string(op.InputDigest), ExpiresAt: op.StartedAt.Add(lifetime(wire.Retention(op.Retention))),
 		}
 		return signedCopy(filepath.Join(dir, KeysDir), r, op.Package, now(), byHost)
 	}
@@ -94,7 +95,8 @@ func (h *Host) copyOf(a *pkgmgr.Approval, r *wire.Receipt, o *Running, by author
 func (o *Running) ownReceipt(out state.Outcome) *wire.Receipt {
 	m := o.r.approval.Manifest.Session
 	execution := wire.ExecutionAbandoned
-	if out.State == state.Cancelled {
+	var fault *session.Fault
+	if out.State == state.Cancelled && !errors.As(o.err, &fault) {
 		execution = wire.ExecutionCancelled
 	}
 	return &wire.Receipt{

@@ -47,15 +47,32 @@ type RequestResult struct {
 	FromCopy  bool // the plugin's store does not have it any more: this host's copy does
 }
 
+// KeyUnkept refuses an idempotency key that nothing would hold to: a key means something
+// only where the plugin writes receipts.
+type KeyUnkept struct {
+	ID, Action string
+	Declared   bool // the operation has receipts, and the session does not
+}
+
+func (e *KeyUnkept) Error() string {
+	if e.Declared {
+		return e.Action + " cannot be kept from running twice: the session was agreed upon without " + string(wire.Receipts)
+	}
+	return e.Action + " cannot be kept from running twice: " + e.ID + " writes no receipts of it, and an idempotency key means nothing without them"
+}
+
 // Do sends one request, after the decisions were looked at again and, unless the
 // operation is a mere read (idempotent, without receipts), after it was recorded. Errors
-// as of session.Client.Do; besides, decisions that changed, *pkgmgr.Busy for a key that is
-// in use, a *Stopped, and a *wire.Error or *wire.Fault from this host's copy of a receipt.
+// as of session.Client.Do; besides, *KeyUnkept, decisions that changed, *pkgmgr.Busy for a
+// key that is in use, a *Stopped, and a *wire.Error or *wire.Fault from this host's copy of a receipt.
 func (s *Session) Do(ctx context.Context, req session.Request) (*Running, error) {
 	r := s.r
 	op, err := r.operation(req)
 	if err != nil {
 		return nil, err
+	}
+	if req.IdempotencyKey != "" && (!op.Receipts || !r.client.Agreed().Features.Has(wire.Receipts)) {
+		return nil, &KeyUnkept{ID: r.approval.Manifest.ID, Action: op.CapabilityID + "/" + op.Name, Declared: op.Receipts}
 	}
 	if err := r.check(req, op); err != nil {
 		return nil, err
@@ -131,7 +148,7 @@ func (o *Running) start(ctx context.Context) error {
 	action := o.op.CapabilityID + "/" + o.op.Name
 	if o.durable {
 		err := r.host.Home.StartRequest(ctx, r.approval, pkgmgr.SessionOperation{ID: o.ID, Action: action,
-			RequestDigest: digest.Digest(o.digest), IdempotencyKey: o.req.IdempotencyKey, Dev: r.terms.Dev})
+			RequestDigest: digest.Digest(o.digest), IdempotencyKey: o.req.IdempotencyKey, Retention: string(o.req.Retention), Dev: r.terms.Dev})
 		if err != nil {
 			return err
 		}
@@ -279,7 +296,12 @@ func (o *Running) outcome(receipt *wire.Receipt) state.Outcome {
 		var not *session.NotAccepted
 		var bad *session.BadRequest
 		var said *wire.Error
+		var fault *session.Fault
+		stopped := o.r.whyStopped()
 		switch {
+		case errors.As(o.err, &fault) && stopped != nil: // this host ended the process
+			out.State = state.Cancelled
+			out.Code, out.Message = Code(stopped), cut(stopped.Error())
 		case errors.As(o.err, &cancelled):
 			out.State = state.Cancelled
 		case errors.As(o.err, &up) && !errors.Is(o.err, session.ErrDeadline):

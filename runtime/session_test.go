@@ -272,6 +272,64 @@ func TestSessionReceipts(t *testing.T) {
 	}
 }
 
+// Where nothing would hold to a key, it is refused before anything is sent.
+func TestSessionKeyWithoutReceipts(t *testing.T) {
+	w := newSessionWorld(t)
+	_, err := w.ask("read", "key", `{"n":1}`)
+	var unkept *runtime.KeyUnkept
+	if !errors.As(err, &unkept) || unkept.Action != "test.ops/read" || unkept.Declared {
+		t.Fatal(err)
+	}
+	if _, err := w.ask("read", "", `{"n":1}`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A deadline below the millisecond in which it is told is short, not the default.
+func TestSessionShortestDeadline(t *testing.T) {
+	w := newSessionWorld(t)
+	terms := runtime.SessionRequest{CallRequest: pkgmgr.CallRequest{Ref: sessionSample}, RequestTimeout: time.Nanosecond}
+	_, err := w.host.RunSession(t.Context(), terms, func(ctx context.Context, s *runtime.Session) error {
+		began := time.Now()
+		o, err := s.Do(ctx, session.Request{CapabilityID: "test.ops", OperationName: "write", Payload: json.RawMessage(`{"line":"one","then":"hold"}`)})
+		if err != nil {
+			return err
+		}
+		if _, err = o.Result(); time.Since(began) > runtime.DefaultTimeout/2 {
+			t.Error(time.Since(began))
+		}
+		return err
+	})
+	if runtime.Code(err) != "deadline_exceeded" {
+		t.Error(err)
+	}
+}
+
+// What a supervisor that was killed leaves knows how long the request's receipt lasts.
+func TestSessionRetentionOutlivesSupervisor(t *testing.T) {
+	w := newSessionWorld(t)
+	for retention, days := range map[wire.Retention]int{"": 30, wire.RetentionNone: 7, wire.RetentionEphemeral: 1, wire.RetentionAudit: 365} {
+		var running state.Operation
+		_, err := w.session(func(ctx context.Context, s *runtime.Session) error {
+			o, err := s.Do(ctx, session.Request{CapabilityID: "test.ops", OperationName: "write", Retention: retention, Payload: json.RawMessage(`{"line":"one"}`)})
+			if err != nil {
+				return err
+			}
+			running = w.newestOf(sessionSample.ID)
+			_, err = o.Result()
+			return err
+		})
+		w.must(err)
+		m, err := w.home.ManifestOf(t.Context(), sessionSample, nil)
+		w.must(err)
+		r, err := w.host.Obituary(running, m)
+		w.must(err)
+		if lasts := r.ExpiresAt.Sub(running.StartedAt); lasts != time.Duration(days)*24*time.Hour {
+			t.Errorf("%q: %v", retention, lasts)
+		}
+	}
+}
+
 // A child that is killed after its effect and before its answer: one effect, nobody knows
 // what it did, a receipt says so, and it never runs again by itself.
 func TestSessionCrashAfterEffect(t *testing.T) {
@@ -396,8 +454,11 @@ func TestSessionStops(t *testing.T) {
 		if !errors.Is(err, runtime.ErrInterrupted) || time.Since(start) > 2500*time.Millisecond {
 			t.Fatal(err, time.Since(start))
 		}
-		if op := w.newestOf(sessionSample.ID); op.EffectState != state.EffectUnknown {
-			t.Fatalf("%+v", op)
+		if op := w.newestOf(sessionSample.ID); op.State != state.Cancelled || op.EffectState != state.EffectUnknown || op.Code != "cancelled" {
+			t.Fatalf("%+v", op) // the plugin is not to blame
+		}
+		if list := w.receipts(); len(list) != 1 || !list[0].Own || list[0].Effect != "unknown" {
+			t.Fatalf("%+v", list)
 		}
 		w.wantNothingLeft()
 	})

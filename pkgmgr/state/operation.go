@@ -72,7 +72,8 @@ type Operation struct {
 	Action         string         `json:"action"`
 	InputDigest    digest.Digest  `json:"inputDigest,omitzero"`
 	IdempotencyKey string         `json:"idempotencyKey,omitzero"`
-	Dev            bool           `json:"dev,omitzero"` // made by the author's loop
+	Retention      string         `json:"retention,omitzero"` // of a session's request: how long its receipt lasts
+	Dev            bool           `json:"dev,omitzero"`       // made by the author's loop
 	State          OperationState `json:"state"`
 	EffectState    EffectState    `json:"effectState,omitzero"`
 	StartedAt      time.Time      `json:"startedAt"`

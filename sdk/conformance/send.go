@@ -61,7 +61,7 @@ func (r *run) send(kind string, edits []edit, before func(body []member) ([]memb
 		}
 	}
 	if r.own != nil && kind == "init" { // a grant and a setting of the corpus's package mean nothing to another
-		for _, e := range []edit{{path: "grants", text: "[]"}, {path: "settings", text: "{}"}} {
+		for _, e := range []edit{{path: "grants", text: r.own.grants}, {path: "settings", text: r.own.settings}} {
 			if body, err = set(body, e.path, e.text); err != nil {
 				return err
 			}

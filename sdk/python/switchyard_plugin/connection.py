@@ -1,59 +1,36 @@
-"""One session from the plugin's side: negotiation, initialization, requests, the end.
+"""One session from the plugin's side: its frames, its state, its end.
 
 Everything happens on one event loop. A frame is handled as it arrives and never
 waits; handlers are tasks. What ends the connection is in one place (_break), and so
-is what ends a request (requests.finish).
+is what ends a request (requests.finish). How it opens is in opening.py, what comes
+for a request that runs in inflight.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Mapping, Optional
 
-from . import requests
-from .models import Grant, HealthReport, Limits, PluginError, SettingsError
+from . import inflight, opening, requests
+from .models import Grant, HealthReport, Limits, PluginError
+from .recent import Recent
 from .report import bounded, error_body, log, log_exception
 from .schema import Schema
 from .transport import Transport
-from .wire import DEFAULT_MAX_FRAME, codes, features, jcs, shapes, strictjson
+from .wire import DEFAULT_MAX_FRAME, codes, features, shapes, strictjson
 from .wire.envelope import MESSAGE_TYPES, Envelope, EnvelopeFault, Writer, scan
 from .wire.fault import Fault
 from .wire.frames import HEADER_SIZE, FrameReader
-from .wire.ids import format_timestamp, parse_timestamp, utc_now
+from .wire.ids import format_timestamp
 from .wire.states import CONNECTION
 
 if TYPE_CHECKING:
     from .operation import Operation
     from .plugin import SessionPlugin
 
-REMEMBERED = 65_536
-"""Identifiers of frames and of ended requests that are remembered."""
 ENDING = 2.0
 """Seconds that cancelled handlers and unsent frames have when the connection ends."""
-
-
-class _Recent:
-    """The newest identifiers of an endless sequence, in bounded memory."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, Optional[str]] = OrderedDict()
-
-    def add(self, name: str, note: Optional[str] = None) -> bool:
-        """Remembers a name with a note, and reports whether it was not known."""
-        if name in self._known:
-            return False
-        self._known[name] = note
-        if len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
-        return True
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._known
-
-    def note(self, name: str) -> Optional[str]:
-        """The note to a name; None where there is none."""
-        return self._known.get(name)
 
 
 class Connection:
@@ -69,7 +46,7 @@ class Connection:
         self.accepted_classes: frozenset[str] = frozenset()
         self.max_frame = DEFAULT_MAX_FRAME
         self.active: dict[str, "Operation"] = {}
-        self.ended = _Recent()
+        self.ended = Recent()
         manifest = plugin.package.manifest
         lowest, highest = features.parse_version(manifest.protocol_min_version), features.parse_version(manifest.protocol_max_version)
         assert lowest is not None and highest is not None
@@ -82,7 +59,7 @@ class Connection:
         self._version: Optional[features.Version] = None
         self._features: frozenset[str] = frozenset()
         self._sequence = 0
-        self._messages = _Recent()
+        self._messages = Recent()
         self._watches: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._grace: Optional[asyncio.TimerHandle] = None
@@ -92,15 +69,15 @@ class Connection:
         self._mute = False
         self._done: asyncio.Future[int] = self.loop.create_future()
         self._handlers = {
-            "hello": self._hello,
-            "init": self._init,
-            "settingsValidate": self._settings_validate,
+            "hello": partial(opening.hello, self),
+            "init": partial(opening.init, self),
+            "settingsValidate": partial(opening.settings_validate, self),
             "request": self._request,
             "error": self._error,
-            "streamItem": self._stream_item,
-            "streamEnd": self._stream_end,
-            "flow": self._flow,
-            "cancel": self._cancel,
+            "streamItem": partial(inflight.stream_item, self),
+            "streamEnd": partial(inflight.stream_end, self),
+            "flow": partial(inflight.flow, self),
+            "cancel": partial(inflight.cancel, self),
             "healthCheck": self._health_check,
             "heartbeat": self._heartbeat,
             "heartbeatAck": self._heartbeat_ack,
@@ -264,7 +241,7 @@ class Connection:
             self._handlers[envelope.type](envelope, body)
         except Fault as fault:
             if isinstance(fault, features.Disagreement):
-                self._disagree(envelope, fault)
+                opening.disagree(self, envelope, fault)
             else:
                 self._break(fault, envelope.message_id)
 
@@ -308,128 +285,6 @@ class Connection:
             self.ended.add(request_id, envelope.trace_id)
         self.send("error", strictjson.dumps(body), envelope.message_id, envelope.trace_id)
 
-    # Opening.
-
-    def _hello(self, envelope: Envelope, body: dict[str, Any]) -> None:
-        lowest, highest = features.parse_version(body["protocol"]["min"]), features.parse_version(body["protocol"]["max"])
-        assert lowest is not None and highest is not None
-        self._state.move("NEGOTIATING")
-        host = features.Offer(lowest, highest, body["requires"], body["supports"], body["codecs"], body["maxFrameBytes"])
-        agreed = features.negotiate(host, self._offer)
-        self._version = agreed.version
-        self._features = frozenset(agreed.features)
-        self._writer.use(agreed.version)
-        manifest = self.plugin.package.manifest
-        deprecations = [{n: v for n, v in d.items() if v is not None} for d in manifest.deprecations]
-        answer = {
-            "protocolVersion": features.format_version(agreed.version),
-            "enabledFeatures": list(agreed.features),
-            "requires": list(self._offer.requires),
-            "codec": agreed.codec,
-            "maxFrameBytes": agreed.max_frame_bytes,
-            "manifestDigest": manifest.manifest_digest,
-            "plugin": {
-                "pluginId": manifest.plugin_id,
-                "publisherId": manifest.publisher_id,
-                "packageVersion": manifest.package_version,
-            },
-            "deprecations": deprecations,
-        }
-        self.send("helloAck", strictjson.dumps(answer), envelope.message_id, envelope.trace_id)
-        self.max_frame = self._reader.limit = agreed.max_frame_bytes
-        self._state.move("INITIALIZING")
-
-    def _disagree(self, envelope: Envelope, fault: features.Disagreement) -> None:
-        extra: dict[str, Any] = {
-            "supportedProtocol": {
-                "min": features.format_version(fault.min_version),
-                "max": features.format_version(fault.max_version),
-            }
-        }
-        if fault.recommended is not None:
-            extra["recommendedProtocolVersion"] = features.format_version(fault.recommended)
-        self._break(fault, envelope.message_id, extra)
-
-    def _init(self, envelope: Envelope, body: dict[str, Any]) -> None:
-        if jcs.digest(body["settings"]) != body["settingsDigest"]:
-            raise Fault(codes.INVALID_ARGUMENT, "settingsDigest is not the digest of settings")
-        self.grants = tuple(
-            Grant(
-                g["permissionsGrantId"],
-                g["permissionId"],
-                g["scope"],
-                parse_timestamp(g["expiresAtUtc"]) if "expiresAtUtc" in g else None,
-            )
-            for g in body["grants"]
-        )
-        limits = body["limits"]
-        self.limits = Limits(limits["requestTimeoutMs"], limits["heartbeatIntervalMs"], limits["maxInFlight"])
-        self.accepted_classes = frozenset(body["acceptedClasses"])
-        self._initializing = True
-        self.start(self._initialize(envelope, body["settings"]))
-
-    async def _initialize(self, envelope: Envelope, settings: dict[str, Any]) -> None:
-        report = HealthReport("healthy", utc_now())
-        try:
-            normalized, problems = await self._validate(settings)
-            if normalized is not None:
-                self.settings = normalized
-                report = await self.plugin._initialize(self)
-        except Exception as fault:
-            log_exception("checking the settings", fault, debug=False)
-            self._break(Fault(codes.INTERNAL, "the plugin's own check of the settings failed"), envelope.message_id)
-            return
-        if problems:
-            first = problems[0]
-            self._break(Fault(first["code"], first["message"], f"/settings{first['path']}"), envelope.message_id)
-            return
-        answer: dict[str, Any] = {"status": "ready" if report.status == "healthy" else "degraded"}
-        if report.message:
-            answer["message"] = bounded(report.message)
-        answer["capabilities"] = [
-            {
-                "id": c.id,
-                "version": c.version,
-                "operations": [{"name": o.name, "operationVersion": o.operation_version} for o in c.operations],
-            }
-            for c in self.plugin.package.manifest.capabilities
-        ]
-        if self._state.state == "INITIALIZING":
-            self.send("initAck", strictjson.dumps(answer), envelope.message_id, envelope.trace_id)
-            self._state.move("READY")
-
-    async def _validate(self, settings: dict[str, Any]) -> tuple[Optional[dict[str, Any]], list[dict[str, str]]]:
-        """Returns the settings as the plugin uses them, or what is wrong with them."""
-        uri = self.plugin.package.manifest.settings_schema
-        if uri is not None:
-            found = self.schema(uri).validate(settings)
-            if found:
-                return None, [{"path": p.path, "message": p.message, "code": p.code} for p in found]
-        try:
-            normalized = await self.plugin._validate_settings(settings)
-        except SettingsError as fault:
-            wrong = fault.problems
-            return None, [{"path": p.path, "message": bounded(p.message), "code": codes.INVALID_ARGUMENT} for p in wrong]
-        _, read = strictjson.check(normalized)
-        return read, []
-
-    def _settings_validate(self, envelope: Envelope, body: dict[str, Any]) -> None:
-        self.start(self._answer_settings(envelope, body["settings"]))
-
-    async def _answer_settings(self, envelope: Envelope, settings: dict[str, Any]) -> None:
-        try:
-            normalized, problems = await self._validate(settings)
-        except Exception as fault:
-            log_exception("checking settings", fault, debug=False)
-            error = error_body(codes.INTERNAL, "the plugin's own check of the settings failed", blame="plugin")
-            self.send("error", strictjson.dumps(error), envelope.message_id, envelope.trace_id)
-            return
-        answer: dict[str, Any] = {"valid": not problems}
-        if normalized is not None:
-            answer["normalized"] = normalized
-        answer["problems"] = [{"path": p["path"], "message": p["message"]} for p in problems]
-        self.send("settingsValidated", strictjson.dumps(answer), envelope.message_id, envelope.trace_id)
-
     # Requests.
 
     def _request(self, envelope: Envelope, body: dict[str, Any]) -> None:
@@ -448,51 +303,6 @@ class Connection:
             if kind != "flow":  # credit that was on its way is in order
                 log(f"a late {kind} was ignored")
         return operation
-
-    def _stream_item(self, envelope: Envelope, body: dict[str, Any]) -> None:
-        operation = self._known(body, "streamItem")
-        if operation is None:
-            return
-        if operation._inbound is None:
-            operation._abort(requests.host_error(Fault(codes.INVALID_ARGUMENT, "the operation has no request stream")))
-            return
-        try:
-            operation._inbound.receive(body, envelope.size, self.schema(operation._spec.request_schema))
-        except (PluginError, Fault) as fault:
-            operation._abort(requests.host_error(fault))
-
-    def _stream_end(self, envelope: Envelope, body: dict[str, Any]) -> None:
-        operation = self._known(body, "streamEnd")
-        if operation is None:
-            return
-        if operation._inbound is None:
-            operation._abort(requests.host_error(Fault(codes.INVALID_ARGUMENT, "the operation has no request stream")))
-            return
-        try:
-            operation._inbound.end(body)
-        except PluginError as fault:
-            operation._abort(requests.host_error(fault))
-
-    def _flow(self, envelope: Envelope, body: dict[str, Any]) -> None:
-        operation = self._known(body, "flow")
-        if operation is None:
-            return
-        if not operation._spec.streams_response:
-            operation._abort(requests.host_error(Fault(codes.INVALID_ARGUMENT, "the operation has no response stream")))
-            return
-        operation._credit.grant(body["creditItems"], body["creditBytes"])
-        operation._more_credit.set()
-
-    def _cancel(self, envelope: Envelope, body: dict[str, Any]) -> None:
-        operation = self._known(body, "cancel")
-        trace = operation.context.trace_id if operation is not None else self.ended.note(body["requestId"])
-        self.send("cancelAck", f'{{"requestId":"{body["requestId"]}"}}', envelope.message_id, trace)
-        if operation is not None and operation._cancellation.state == "NONE":
-            operation._cancellation.move("REQUESTED")
-            operation._cancellation.move("ACKNOWLEDGED")
-            if operation._state.state in ("RUNNING", "STREAMING"):
-                operation._state.move("CANCELLING")
-            operation._cancel()
 
     def _error(self, envelope: Envelope, body: dict[str, Any]) -> None:
         """The host ends a request early, or the connection."""
