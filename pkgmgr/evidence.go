@@ -126,6 +126,12 @@ func (e *Evidence) refused() []policy.Refused {
 	return list
 }
 
+// unknownKey reports whether a signature says that it was made with a key that nobody
+// named here.
+func (e *Evidence) unknownKey() bool {
+	return slices.ContainsFunc(e.refused(), func(r policy.Refused) bool { return r.Kind == verify.Signature && r.Reason == policy.UnknownKey })
+}
+
 // bundlesBeside reads what vouches for the archive at path.
 func bundlesBeside(path string) ([]Bundle, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
