@@ -187,7 +187,7 @@ func (e *updateFailure) Unwrap() error { return e.error }
 func (p *page) updates(in *invocation, d revocationsUpdateData) {
 	if len(d.Lists) == 0 {
 		p.line("No signed revocation list is followed here.")
-		p.next(in.next("revocations", "update", "SOURCE", "--trust-root", "DIGEST"))
+		p.next(in.followHint(""))
 		return
 	}
 	adopted := false
