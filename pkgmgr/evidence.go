@@ -324,8 +324,9 @@ func (h *Home) judge(j judged) (policy.Report, error) {
 }
 
 // vouched refuses to have a package trusted that the user's policy does not accept:
-// what is kept of its archive is proved again, and its SBOM compared with its files.
-func (h *Home) vouched(ctx context.Context, c *Contents, where string, archive digest.Digest) error {
+// what is kept of its archive is proved again, and its SBOM compared with its files. The
+// floors of revocation lists are those of lock, which may be nil, for what it names.
+func (h *Home) vouched(ctx context.Context, c *Contents, where string, archive digest.Digest, lock *Lock) error {
 	if h.assure == nil {
 		return nil
 	}
@@ -340,7 +341,7 @@ func (h *Home) vouched(ctx context.Context, c *Contents, where string, archive d
 		return err
 	}
 	report, err := h.judge(judged{operation: policy.Trust, id: c.Manifest.ID, version: c.Manifest.Version, platform: c.Head.Platform,
-		archive: archive, evidence: evidence, sbom: sbom})
+		archive: archive, evidence: evidence, sbom: sbom, floors: lock.floors(c.Manifest.ID, archive)})
 	if err != nil {
 		return err
 	}
