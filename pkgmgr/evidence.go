@@ -26,8 +26,15 @@ import (
 const (
 	bundleSuffix     = ".sigstore.json"
 	provenanceSuffix = ".provenance" + bundleSuffix
+	evidenceSuffix   = ".evidence.json"
 	maxBundles       = 16 // beside one archive
 )
+
+// IsBundle reports whether a file of this name vouches for an archive beside it.
+func IsBundle(name string) bool { return strings.HasSuffix(name, bundleSuffix) }
+
+// IsEvidence reports whether a file of this name is what was kept of an archive's bundles.
+func IsEvidence(name string) bool { return strings.HasSuffix(name, evidenceSuffix) }
 
 // A Prover says what Sigstore bundles prove and what SPDX documents say; a session of
 // the verify worker does.
@@ -398,7 +405,7 @@ func (e *Evidence) toLock() (*lockfile.Signer, []string) {
 
 // evidencePath is where the evidence of an archive is kept: beside it.
 func (h *Home) evidencePath(archive digest.Digest) string {
-	return h.archivePath(archive) + ".evidence.json"
+	return h.archivePath(archive) + evidenceSuffix
 }
 
 // keepEvidence stores what vouches for an archive, so that it can be proved again.
