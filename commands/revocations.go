@@ -206,6 +206,8 @@ func (in *invocation) classifyLists(err error, f *failure) bool {
 		case refused.Code == pkgmgr.CodeRootUntrusted, refused.Code == pkgmgr.CodeNotFollowed && refused.Root != "":
 			f.block.facts = append(f.block.facts, [2]string{"root", string(refused.Root)})
 			f.hint = in.next("revocations", "update", refused.Source, "--trust-root", string(refused.Root))
+		case refused.Code == pkgmgr.CodeListSigners, refused.Code == pkgmgr.CodeRootSigners:
+			f.hint = in.tooFewHint(refused)
 		case refused.Code == pkgmgr.CodeNoSource:
 			f.hint = in.updateHint(refused.Issuer)
 		case refused.Issuer == "":

@@ -22,36 +22,83 @@ import (
 // word comes from. A shell takes it for a comment.
 func wanting(command, where string) string { return command + "  # " + render.Text(where) }
 
-// signCommands are the commands by which those of signers who have not signed a list or a
-// root yet do so. Of keys whose halves lie here, as keygen leaves them, as many are named
-// as are enough.
-func (in *invocation) signCommands(file string, signers []verify.Signer, enough func([]verify.Signer) bool) []string {
-	var (
-		commands      []string
-		chosen        = slices.DeleteFunc(keysOfBundles(file+pkgmgr.BundlesSuffix), func(s verify.Signer) bool { return !slices.Contains(signers, s) })
-		here          = privateKeys(in.keyDirs(file)...)
-		absent, names []string
-	)
+// A signPlan is how those who have not signed a list or a root yet may do so.
+type signPlan struct {
+	private []string // the files of private keys that lie here, as many as are enough
+	absent  []string // the ids of keys that do not
+	names   []string // identities, which sign without a key
+	enough  bool     // whether those who have signed, and private, are enough
+}
+
+// planSigning finds the keys of signers that lie here, as keygen leaves them.
+func (in *invocation) planSigning(file string, signers []verify.Signer, enough func([]verify.Signer) bool) (p signPlan) {
+	chosen := slices.DeleteFunc(keysOfBundles(file+pkgmgr.BundlesSuffix), func(s verify.Signer) bool { return !slices.Contains(signers, s) })
+	here := privateKeys(in.keyDirs(file)...)
 	for _, s := range signers {
 		switch private, ok := here[s.Key]; {
 		case s.Key == "":
-			names = append(names, s.Identity)
+			p.names = append(p.names, s.Identity)
 		case slices.Contains(chosen, s):
 		case !ok:
-			absent = append(absent, s.Key)
+			p.absent = append(p.absent, s.Key)
 		case !enough(chosen):
 			chosen = append(chosen, s)
-			commands = append(commands, in.next("revocations", "sign", file, "--key", private))
+			p.private = append(p.private, private)
 		}
 	}
-	if len(absent) > 0 && !enough(chosen) {
-		commands = append(commands, wanting(in.next("revocations", "sign", file, "--key", "FILE"),
-			"FILE is what keygen wrote as NAME.key, the private half of "+strings.Join(absent, " or ")))
+	p.enough = enough(chosen)
+	return p
+}
+
+// signCommands are the commands by which those of signers who have not signed a list or a
+// root yet do so.
+func (in *invocation) signCommands(file string, signers []verify.Signer, enough func([]verify.Signer) bool) (commands []string) {
+	p := in.planSigning(file, signers, enough)
+	for _, private := range p.private {
+		commands = append(commands, in.next("revocations", "sign", file, "--key", private))
 	}
-	if len(names) > 0 {
-		commands = append(commands, wanting(in.next("revocations", "sign", file, "--keyless"), "as "+strings.Join(names, " or ")))
+	if len(p.absent) > 0 && !p.enough {
+		commands = append(commands, wanting(in.next("revocations", "sign", file, "--key", "FILE"),
+			"FILE is what keygen wrote as NAME.key, the private half of "+strings.Join(p.absent, " or ")))
+	}
+	if len(p.names) > 0 {
+		commands = append(commands, wanting(in.next("revocations", "sign", file, "--keyless"), "as "+strings.Join(p.names, " or ")))
 	}
 	return commands
+}
+
+// tooFewHint is the command that signs what an update from a directory found to be signed
+// by too few, where a key for that lies here: its publisher forgot to. Whoever only
+// follows the list has none, and looks at what is in force.
+func (in *invocation) tooFewHint(refused *pkgmgr.ListRefused) string {
+	file := listPath(refused.Source)
+	path := filepath.Join(filepath.Dir(file), pkgmgr.RootFile)
+	if root := rootAt(path); root != nil && !pkgmgr.IsListURL(refused.Source) {
+		signers, enough := root.ListSigners, atLeast(root.ListThreshold)
+		if refused.Code == pkgmgr.CodeRootSigners {
+			file, signers, enough = path, root.RootSigners, atLeast(root.RootThreshold)
+		}
+		if p := in.planSigning(file, signers, enough); len(p.private) > 0 {
+			return in.next("revocations", "sign", file, "--key", p.private[0])
+		}
+	}
+	return in.next("revocations", "list")
+}
+
+// rootAt reads a root for a hint: nil where there is none that can be read.
+func rootAt(path string) *revlist.Root {
+	if !isRegular(path) {
+		return nil
+	}
+	text, err := readUpTo(path, revlist.MaxRootBytes)
+	if err != nil {
+		return nil
+	}
+	root, err := revlist.ReadRoot(bytes.NewReader(text))
+	if err != nil {
+		return nil
+	}
+	return root
 }
 
 // atLeast is enough where n different signers are.
@@ -61,11 +108,8 @@ func atLeast(n int) func([]verify.Signer) bool {
 
 // signListCommands are signCommands for a list, by the root that lies beside it.
 func (in *invocation) signListCommands(list string) []string {
-	text, err := readUpTo(filepath.Join(filepath.Dir(list), pkgmgr.RootFile), revlist.MaxRootBytes)
-	if err == nil {
-		if root, err := revlist.ReadRoot(bytes.NewReader(text)); err == nil {
-			return in.signCommands(list, root.ListSigners, atLeast(root.ListThreshold))
-		}
+	if root := rootAt(filepath.Join(filepath.Dir(list), pkgmgr.RootFile)); root != nil {
+		return in.signCommands(list, root.ListSigners, atLeast(root.ListThreshold))
 	}
 	return []string{wanting(in.next("revocations", "sign", list, "--key", "FILE"),
 		"FILE is what keygen wrote as NAME.key, the private half of a key that "+pkgmgr.RootFile+" names in listSigners")}
@@ -73,11 +117,9 @@ func (in *invocation) signListCommands(list string) []string {
 
 // signRootHint is the command that brings a root that too few have signed nearer.
 func (in *invocation) signRootHint(path string) string {
-	if text, err := readUpTo(path, revlist.MaxRootBytes); err == nil {
-		if root, err := revlist.ReadRoot(bytes.NewReader(text)); err == nil {
-			if all := in.signCommands(path, root.RootSigners, atLeast(root.RootThreshold)); len(all) > 0 {
-				return all[0]
-			}
+	if root := rootAt(path); root != nil {
+		if all := in.signCommands(path, root.RootSigners, atLeast(root.RootThreshold)); len(all) > 0 {
+			return all[0]
 		}
 	}
 	return in.next("help", "revocations", "sign")
