@@ -84,6 +84,10 @@ func policyCauses(failed []policy.Result) (causes []string) {
 		switch one.Rule {
 		case "signature":
 			more = []string{"nobody who counts here signed it: ask the publisher for the bundle that belongs beside the archive, or name the publisher in " + policy.FileName}
+		case "threshold":
+			more = []string{"a signature is missing: more than one publisher has to sign, each with a bundle of its own beside the archive"}
+		case "provenance", "source":
+			more = []string{"no provenance lies beside the archive, or it was built by another builder or from another source than the policy accepts"}
 		case "sbom":
 			more = []string{"there is no SBOM, it was written for other files, or files were changed after it was written"}
 		case "licence":
