@@ -47,6 +47,12 @@ func (in *invocation) assurance() func() (*pkgmgr.Assurance, error) {
 	})
 }
 
+// nobodysAssurance checks what holds for everybody: what lies beside a package that is
+// being made is no user's to judge.
+func (in *invocation) nobodysAssurance() (*pkgmgr.Assurance, error) {
+	return &pkgmgr.Assurance{Policy: policy.Default(), Start: in.prover}, nil
+}
+
 // prover starts the verify worker that stands beside this program.
 func (in *invocation) prover(ctx context.Context) (pkgmgr.Prover, error) {
 	s, err := in.startWorker(ctx)
@@ -64,7 +70,7 @@ func evidenceFlags(keys []string, root string) func(*pkgmgr.Assurance) error {
 	}
 	return func(a *pkgmgr.Assurance) error {
 		if root != "" {
-			text, err := readUpTo(root, verify.MaxTrustedRoot)
+			text, err := readGiven(root, verify.MaxTrustedRoot)
 			if err != nil {
 				return fmt.Errorf("--trusted-root: %w", err)
 			}
@@ -80,7 +86,7 @@ func evidenceFlags(keys []string, root string) func(*pkgmgr.Assurance) error {
 		a.Policy, a.Keys = policy.Default(), nil
 		a.Policy.Signature = policy.Required
 		for _, path := range keys {
-			text, err := readUpTo(path, maxKeyFile)
+			text, err := readGiven(path, maxKeyFile)
 			if err != nil {
 				return fmt.Errorf("--key: %w", err)
 			}

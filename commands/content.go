@@ -27,7 +27,7 @@ func (in *invocation) content(flag, value string, limit int) ([]byte, error) {
 		data, err = io.ReadAll(io.LimitReader(in.env.Stdin, int64(limit)+1))
 	case strings.HasPrefix(value, "@"):
 		from = value[1:]
-		data, err = readUpTo(from, limit)
+		data, err = readGiven(from, limit)
 	case strings.HasPrefix(value, "env:"):
 		from = value
 		v, set := in.env.LookupEnv(value[len("env:"):])
@@ -39,9 +39,6 @@ func (in *invocation) content(flag, value string, limit int) ([]byte, error) {
 		from = "the argument"
 		data = []byte(value)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = &pkgmgr.NotFound{Kind: "file", Name: from}
-	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
@@ -49,6 +46,21 @@ func (in *invocation) content(flag, value string, limit int) ([]byte, error) {
 		return nil, in.usage("--%s: %s holds more than %d bytes", flag, from, limit)
 	}
 	return data, nil
+}
+
+// readGiven is readUpTo for a file that the command line names: one that is not there is
+// a *pkgmgr.NotFound.
+func readGiven(path string, limit int) ([]byte, error) {
+	text, err := readUpTo(path, limit)
+	return text, missingFile(path, err)
+}
+
+// missingFile says of a file that the command line names that it is not there.
+func missingFile(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &pkgmgr.NotFound{Kind: "file", Name: path}
+	}
+	return err
 }
 
 func readUpTo(path string, limit int) ([]byte, error) {

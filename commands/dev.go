@@ -91,7 +91,7 @@ func (in *invocation) dev(dir, project string, call func(*runtime.Host) error) e
 		return err
 	}
 	in.force = make(chan struct{})
-	return in.scratch(func(h *pkgmgr.Home) error {
+	return in.scratch(nil, func(h *pkgmgr.Home) error {
 		host := in.hostOf(h)
 		host.Force, host.Denials = in.force, denials
 		in.stderr("%s\n", in.style(2).Mark(render.Warn, "DEV: what stands in "+dir+" runs unreviewed, with everything it asks for granted"))

@@ -65,6 +65,8 @@ func (in *invocation) classifyOwn(err error, f *failure) bool {
 		dev    *devUnderLock
 		exists *scaffold.Exists
 		file   *fileExists
+		other  *signedByOther
+		place  *notAnArchive
 	)
 	switch {
 	case errors.As(err, &usage):
@@ -95,7 +97,11 @@ func (in *invocation) classifyOwn(err error, f *failure) bool {
 	case errors.As(err, &exists):
 		f.code, f.details, f.hint = "file.exists", existsDetails{exists.Path}, in.next("help", "init")
 	case errors.As(err, &file):
-		f.code, f.details = "file.exists", existsDetails{file.path}
+		f.code, f.details, f.hint = "file.exists", existsDetails{file.path}, in.withOutput(file.instead)
+	case errors.As(err, &other):
+		f.code, f.details, f.hint = "file.exists", existsDetails{other.path}, in.withOutput(other.instead)
+	case errors.As(err, &place) && place.directory:
+		f.hint = in.next("pack", place.path)
 	default:
 		return false
 	}

@@ -21,6 +21,7 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 		old       *pkgmgr.HostTooOld
 		inside    *pkgmgr.InsidePackage
 		sbom      *pkgmgr.SBOMDiffers
+		untrue    *pkgmgr.SBOMRefused
 	)
 	switch {
 	case errors.As(err, &revoked):
@@ -75,6 +76,8 @@ func (in *invocation) classifyPackage(err error, f *failure) bool {
 		f.hint = in.next("pack", inside.Dir, "-o", filepath.Join(inside.Dir, "..", filepath.Base(inside.Path)))
 	case errors.As(err, &sbom):
 		f.exit, f.code, f.hint = exitEvidence, "sbom.differs", in.next("sbom", sbom.Dir)
+	case errors.As(err, &untrue):
+		f.exit, f.code, f.hint = exitEvidence, "policy.sbom", in.next("sbom", untrue.Source)
 	case errors.Is(err, archive.ErrFormatName):
 		f.exit, f.code, f.hint = exitUsage, "usage", in.next("help", "pack")
 	case errors.As(err, &claimed):

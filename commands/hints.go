@@ -161,6 +161,10 @@ func (in *invocation) missingHint(e *pkgmgr.NotFound) string {
 		return in.next("project", "list")
 	case "source", "file":
 		return in.missingFileHint(e.Name)
+	case "dissent":
+		return in.next("revocations", "list")
+	case "entry":
+		return in.next(helpOn(in.commandName())...)
 	case "revocation":
 		if len(e.Near) > 0 {
 			return in.next("unrevoke", e.Near[0])

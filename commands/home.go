@@ -155,7 +155,7 @@ func (in *invocation) site() (*pkgmgr.Home, *pkgmgr.Lock, error) {
 
 // scratch performs work on a data directory that is made for it and thrown away, also
 // by an interrupt.
-func (in *invocation) scratch(work func(*pkgmgr.Home) error) (err error) {
+func (in *invocation) scratch(assure func() (*pkgmgr.Assurance, error), work func(*pkgmgr.Home) error) (err error) {
 	in.context()
 	dir, err := os.MkdirTemp("", "switchyard-")
 	if err != nil {
@@ -166,7 +166,7 @@ func (in *invocation) scratch(work func(*pkgmgr.Home) error) (err error) {
 			err = e
 		}
 	}()
-	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress(), Throwaway: true, HostVersion: version})
+	h, err := pkgmgr.Open(dir, pkgmgr.Options{Now: in.env.Now, Progress: in.progress(), Assurance: assure, Throwaway: true, HostVersion: version})
 	if err != nil {
 		return err
 	}

@@ -141,13 +141,18 @@ func (in *invocation) install(sources []string, o installOptions) error {
 			return in.usage("%s: sources on other machines are not supported; download the archive and install it with --sha256", s)
 		}
 	}
-	h, err := in.home()
+	if len(sources) == 0 {
+		h, err := in.home()
+		if err != nil {
+			return err
+		}
+		return in.installProject(h, o)
+	}
+	h, lock, err := in.site()
 	if err != nil {
 		return err
 	}
-	if len(sources) == 0 {
-		return in.installProject(h, o)
-	}
+	options.Lock = lock
 	data := installData{DryRun: o.dryRun}
 	var done []*pkgmgr.Installed
 	for _, source := range sources {

@@ -42,7 +42,7 @@ func keygenCommand(in *invocation) *cli.Command {
 			private, public := name+".key", name+".pub"
 			for _, path := range []string{private, public} {
 				if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-					return &fileExists{path}
+					return &fileExists{path, freeName(name, ".key", ".pub")}
 				}
 			}
 			words, err := in.passphrase(secret, twice)
@@ -72,7 +72,7 @@ func keygenCommand(in *invocation) *cli.Command {
 				if !data.Encrypted {
 					p.prose(2, "The private key is not encrypted: whoever reads the file can sign.")
 				}
-				p.next(in.next("sign", "ARCHIVE", "--key", data.Private))
+				p.next(in.signArchiveHint(data.Private, secret))
 			})
 			return nil
 		},
@@ -80,7 +80,10 @@ func keygenCommand(in *invocation) *cli.Command {
 }
 
 // A fileExists says that a file would have to be overwritten.
-type fileExists struct{ path string }
+type fileExists struct {
+	path    string
+	instead string // what -o may say instead, "" where that is not known
+}
 
 func (e *fileExists) Error() string { return e.path + " exists; it is never overwritten" }
 
@@ -88,7 +91,7 @@ func (e *fileExists) Error() string { return e.path + " exists; it is never over
 func create(path string, mode os.FileMode, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, os.ErrExist) {
-		return &fileExists{path}
+		return &fileExists{path: path}
 	}
 	if err != nil {
 		return err

@@ -104,7 +104,7 @@ func (in *invocation) identityToken(from string, r *verify.KeylessRequest) error
 // shipped.
 func (in *invocation) signersRoot(file string) ([]byte, error) {
 	if file != "" {
-		text, err := readUpTo(file, verify.MaxTrustedRoot)
+		text, err := readGiven(file, verify.MaxTrustedRoot)
 		if err == nil && len(text) == 0 {
 			err = fmt.Errorf("%s is empty", file)
 		}

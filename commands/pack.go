@@ -56,12 +56,15 @@ func packCommand(in *invocation) *cli.Command {
 				o.SBOM = &created
 			}
 			var r *pkgmgr.PackResult
-			err = in.scratch(func(h *pkgmgr.Home) error {
+			err = in.scratch(in.nobodysAssurance, func(h *pkgmgr.Home) error {
 				r, err = h.Pack(in.context(), source, o)
 				return err
 			})
 			if err != nil {
 				return err
+			}
+			for _, problem := range r.SBOM.Problems() {
+				in.warn("SBOM: %s", problem)
 			}
 			k := r.Contents
 			data := packData{r.Path, k.Manifest.ID, k.Manifest.Version, r.Archive, k.Package, len(k.Files), k.Bytes}

@@ -113,6 +113,13 @@ func (p *page) table(t render.Table) {
 	}
 }
 
+// nextAll writes the commands to type, one after the other.
+func (p *page) nextAll(commands []string) {
+	for _, c := range commands {
+		p.next(c)
+	}
+}
+
 // next writes the command to type, alone on its line and uncut.
 func (p *page) next(command string) {
 	p.line("")

@@ -52,7 +52,7 @@ func (in *invocation) passphrase(p passphrase, how asking) ([]byte, error) {
 	}
 	if !in.interactive() {
 		return nil, &unaskedError{question: "the key's passphrase is asked for, and there is no terminal to ask on",
-			instead: in.next(in.commandName(), "--passphrase", "@FILE")}
+			instead: wanting(in.again("--passphrase", "@FILE"), "FILE is where its passphrase stands; env:NAME and - are read, too")}
 	}
 	words, err := in.env.ReadPassword("Passphrase: ")
 	if err != nil {

@@ -44,7 +44,7 @@ func (in *invocation) malformedBlock(m *pkgmgr.Malformed, d malformedDetails) *b
 		facts = append(facts, [2]string{"member", p.Member + ": " + p.Message})
 	}
 	b := refused(d.Causes, facts...)
-	if in.isRecord(m.Where) {
+	if in.isRecord(m.Where) || pkgmgr.IsEvidence(m.File) {
 		b.title = "RECORD REFUSED"
 	}
 	return b
@@ -68,6 +68,8 @@ func (in *invocation) newMalformedDetails(m *pkgmgr.Malformed) malformedDetails 
 		for _, p := range session.Problems {
 			d.Problems = append(d.Problems, problemData{p.Pointer, p.Message})
 		}
+	case pkgmgr.IsBundle(m.File), pkgmgr.IsEvidence(m.File):
+		d.Rule = "evidence"
 	case errors.As(m.Err, &syntax):
 		d.Rule = syntax.Code
 	case m.File == manifest.FileName:
@@ -123,6 +125,18 @@ var (
 func (in *invocation) malformedCauses(m *pkgmgr.Malformed) []string {
 	if in.isRecord(m.Where) {
 		return []string{"the file was edited by hand", "the disk is damaged, or a newer version of this program wrote the file"}
+	}
+	switch {
+	case pkgmgr.IsBundle(m.File):
+		return []string{
+			"something else lies beside the archive under the name of a bundle",
+			"the bundle was changed or cut off: get it anew from whoever published the archive",
+		}
+	case pkgmgr.IsEvidence(m.File):
+		return []string{
+			"what was kept of the package's signatures was changed after it was written: the archive and its bundles, installed again, mend it",
+			"the disk is failing",
+		}
 	}
 	switch m.File {
 	case manifest.FileName:
@@ -194,6 +208,11 @@ func (in *invocation) refusedHint(where, file string) string {
 	}
 	source := in.givenSource(where)
 	switch {
+	case pkgmgr.IsBundle(file):
+		if info, err := os.Stat(where); err == nil && !info.IsDir() {
+			where = filepath.Dir(where)
+		}
+		return render.Command("ls", "-l", where)
 	case in.isRecord(where), in.inDataDir(where) && in.subject == "":
 		return in.next("doctor")
 	case in.inDataDir(where) || source == "":

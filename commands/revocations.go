@@ -93,10 +93,7 @@ func (in *invocation) signer(flag, value string) (signer verify.Signer, key stri
 		}
 		return verify.Signer{Key: value}, "", nil
 	}
-	text, err := readUpTo(value, maxKeyFile)
-	if errors.Is(err, os.ErrNotExist) {
-		err = &pkgmgr.NotFound{Kind: "file", Name: value}
-	}
+	text, err := readGiven(value, maxKeyFile)
 	if err != nil {
 		return signer, "", fmt.Errorf("--%s: %w", flag, err)
 	}
@@ -119,7 +116,7 @@ func listPath(argument string) string {
 func readList(path string) (*revlist.List, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, missingFile(path, err)
 	}
 	defer f.Close()
 	l, _, err := revlist.Parse(f, 0, versionRanges)
@@ -151,6 +148,9 @@ func validityFlag(validity *time.Duration) cli.Flag {
 // issued now.
 func (in *invocation) reissue(argument string, validity time.Duration, change func(*revlist.List) (*revlist.List, error)) (path string, list *revlist.List, err error) {
 	path = listPath(argument)
+	if validity < time.Second {
+		return path, nil, in.usage("--validity says how long the list is valid, as 168h")
+	}
 	if list, err = readList(path); err != nil {
 		return path, nil, err
 	}
@@ -167,7 +167,7 @@ func (in *invocation) reissue(argument string, validity time.Duration, change fu
 func (in *invocation) reissued(p *page, path string, list *revlist.List) {
 	p.field("entries", "%d", len(list.Entries))
 	p.field("expires", "%s", p.moment(list.ExpiresAt))
-	p.next(in.next("revocations", "sign", path, "--key", "FILE"))
+	p.nextAll(in.signListCommands(path))
 }
 
 type listRefusedDetails struct {
@@ -206,20 +206,22 @@ func (in *invocation) classifyLists(err error, f *failure) bool {
 		case refused.Code == pkgmgr.CodeRootUntrusted, refused.Code == pkgmgr.CodeNotFollowed && refused.Root != "":
 			f.block.facts = append(f.block.facts, [2]string{"root", string(refused.Root)})
 			f.hint = in.next("revocations", "update", refused.Source, "--trust-root", string(refused.Root))
+		case refused.Code == pkgmgr.CodeListSigners, refused.Code == pkgmgr.CodeRootSigners:
+			f.hint = in.tooFewHint(refused)
 		case refused.Code == pkgmgr.CodeNoSource:
-			f.hint = in.next("revocations", "update", "SOURCE")
+			f.hint = in.updateHint(refused.Issuer)
 		case refused.Issuer == "":
 			f.block.facts = f.block.facts[1:]
 		}
 	case errors.As(err, &damaged):
-		f.exit, f.code, f.hint = exitIntegrity, "list.damaged", in.next("revocations", "update", "SOURCE")
+		f.exit, f.code, f.hint = exitIntegrity, "list.damaged", in.updateHint(damaged.Issuer)
 	case errors.As(err, &stale):
-		f.exit, f.code, f.hint = exitEvidence, "policy.list_stale", in.next("revocations", "list")
+		f.exit, f.code, f.hint = exitEvidence, "policy.list_stale", in.freshListsHint()
 	case errors.As(err, &root):
 		f.exit, f.code, f.details = exitEvidence, root.Code, rootFaultDetails{root.Path, root.Reason}
 		switch root.Code {
 		case pkgmgr.CodeRootSigners:
-			f.hint = in.next("revocations", "sign", root.Path, "--key", "FILE")
+			f.hint = in.signRootHint(root.Path)
 		case pkgmgr.ListCode(revlist.RootExpired):
 			f.hint = in.again("--root-validity", "8760h")
 		default:
@@ -229,7 +231,7 @@ func (in *invocation) classifyLists(err error, f *failure) bool {
 		f.exit, f.code = exitIntegrity, pkgmgr.ListCode(fault.Code)
 		f.details = listRefusedDetails{Fault: fault.Code, Reason: fault.Error()}
 		if fault.Offset < 0 { // not of bytes: of what was asked for
-			f.exit, f.code, f.hint, f.details = exitUsage, "usage", in.next("help", in.commandName()), nil
+			f.exit, f.code, f.hint, f.details = exitUsage, "usage", in.next(helpOn(in.commandName())...), nil
 		}
 	default:
 		return false
@@ -240,7 +242,12 @@ func (in *invocation) classifyLists(err error, f *failure) bool {
 // listCauses are the likely causes of a refusal.
 func listCauses(code string) []string {
 	switch code {
-	case string(revlist.Rollback.Code()), string(revlist.Equivocation.Code()):
+	case string(revlist.Equivocation.Code()):
+		return []string{
+			"the issuer, or a thief of its list key, says different things to different machines: ask the issuer which one is right",
+			"the list was changed and signed again under its old version: the next one is made with revocations add or renew",
+		}
+	case string(revlist.Rollback.Code()):
 		return []string{
 			"the source is an old copy: get the list anew",
 			"somebody withholds newer denials from this machine, or holds a list key",

@@ -88,7 +88,8 @@ func revocationsCreateCommand(in *invocation) *cli.Command {
 				p.field("its digest", "%s", data.RootDigest)
 				p.field("list", "%s", data.List)
 				p.prose(2, "Both have to be signed. Tell everybody who is to follow the lists the digest of the root, by a way that they trust.")
-				p.next(in.next("revocations", "sign", data.Root, "--key", "FILE"))
+				p.nextAll(slices.Concat(in.signCommands(data.Root, root.RootSigners, atLeast(root.RootThreshold)),
+					in.signCommands(data.List, root.ListSigners, atLeast(root.ListThreshold))))
 			})
 			return nil
 		},
@@ -107,7 +108,7 @@ func createLists(dir string, root *revlist.Root, list *revlist.List, keys []stri
 		return nil, err
 	}
 	if _, err := os.Lstat(data.List); !errors.Is(err, os.ErrNotExist) {
-		return nil, &fileExists{data.List}
+		return nil, &fileExists{data.List, freeName(dir, "")}
 	}
 	if err := create(data.Root, 0o644, rootText.String()); err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ func revocationsRotateCommand(in *invocation) *cli.Command {
 				in.warn("there was a version %d, which too few had signed: this one takes its place, and what was signed does not count for it", r.New.Version)
 			}
 			data := newRevocationsRotateData(r)
-			in.report(data, func(p *page) { p.rotation(in, data, dir) })
+			in.report(data, func(p *page) { p.rotation(in, &data, dir) })
 			return nil
 		},
 	}
@@ -129,7 +129,7 @@ func newRevocationsRotateData(r *pkgmgr.Rotation) revocationsRotateData {
 	return d
 }
 
-func (p *page) rotation(in *invocation, d revocationsRotateData, dir string) {
+func (p *page) rotation(in *invocation, d *revocationsRotateData, dir string) {
 	p.line("Wrote root %d of %s", d.Version, p.style.Mark(render.Strong, d.Issuer))
 	p.field("root", "%s", d.Root)
 	p.field("its digest", "%s", d.RootDigest)
@@ -149,22 +149,37 @@ func (p *page) rotation(in *invocation, d revocationsRotateData, dir string) {
 	if d.SignList {
 		p.prose(2, "Others sign lists now: the list has to be signed again. Where a list key was stolen, add an entry first, so that the list is newer than the thief's.")
 	}
-	var roots []signerData
-	for _, s := range d.Signers {
-		roots = append(roots, s.Signer)
-	}
-	p.nextSign(in, d.Root, roots)
+	p.nextAll(in.signCommands(d.Root, d.rootSigners(), d.enough))
 	if d.SignList {
-		p.nextSign(in, listPath(dir), d.ListSigners)
+		p.nextAll(in.signListCommands(listPath(dir)))
 	}
 }
 
-// nextSign writes how those who may sign a file do so: with a key, or as an identity.
-func (p *page) nextSign(in *invocation, file string, signers []signerData) {
-	if slices.ContainsFunc(signers, func(s signerData) bool { return s.Key != "" }) {
-		p.next(in.next("revocations", "sign", file, "--key", "FILE"))
+// rootSigners are those who may sign the new root, first those who do so for both.
+func (d *revocationsRotateData) rootSigners() (signers []verify.Signer) {
+	for _, both := range []bool{true, false} {
+		for _, s := range d.Signers {
+			if both == (s.Old && s.New) {
+				signers = append(signers, verify.Signer(s.Signer))
+			}
+		}
 	}
-	if slices.ContainsFunc(signers, func(s signerData) bool { return s.Key == "" }) {
-		p.next(in.next("revocations", "sign", file, "--keyless"))
+	return signers
+}
+
+// enough reports whether signers are as many as the root before and the new one want.
+func (d *revocationsRotateData) enough(signers []verify.Signer) bool {
+	var old, now int
+	for _, s := range d.Signers {
+		if !slices.Contains(signers, verify.Signer(s.Signer)) {
+			continue
+		}
+		if s.Old {
+			old++
+		}
+		if s.New {
+			now++
+		}
 	}
+	return old >= d.OldThreshold && now >= d.Threshold
 }

@@ -33,7 +33,7 @@ type adoptedListData struct {
 	IssuedAt    time.Time     `json:"issuedAt" doc:"When it was issued."`
 	ExpiresAt   time.Time     `json:"expiresAt" doc:"When it expires."`
 	Unchanged   bool          `json:"unchanged" doc:"Whether this list was adopted before."`
-	Signers     []signerData  `json:"signers" doc:"Who signed it."`
+	Signers     []signerData  `json:"signers" doc:"Who signed it, of those whom the root names."`
 	Root        digest.Digest `json:"root" doc:"The digest of the root that says who may."`
 	RootVersion int64         `json:"rootVersion" doc:"The root's version."`
 	RootAdopted bool          `json:"rootAdopted" doc:"Whether the root was adopted now."`
@@ -187,7 +187,7 @@ func (e *updateFailure) Unwrap() error { return e.error }
 func (p *page) updates(in *invocation, d revocationsUpdateData) {
 	if len(d.Lists) == 0 {
 		p.line("No signed revocation list is followed here.")
-		p.next(in.next("revocations", "update", "SOURCE", "--trust-root", "DIGEST"))
+		p.next(in.followHint(""))
 		return
 	}
 	adopted := false

@@ -36,7 +36,7 @@ func sbomCommand(in *invocation) *cli.Command {
 			}
 			var document []byte
 			var contents *pkgmgr.Contents
-			err = in.scratch(func(h *pkgmgr.Home) error {
+			err = in.scratch(nil, func(h *pkgmgr.Home) error {
 				document, contents, err = h.SBOM(in.context(), source, created)
 				return err
 			})

@@ -3,10 +3,12 @@ package commands
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -108,9 +110,6 @@ func signCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if out == "" {
-				out = archive + bundleSuffix
-			}
 			data, err := in.sign(archive, &how, out)
 			if err != nil {
 				return err
@@ -126,10 +125,18 @@ func signCommand(in *invocation) *cli.Command {
 	}
 }
 
+// sign writes the signature over an archive to out, or where that is "" beside the
+// archive, where it takes the place of no other signer's.
 func (in *invocation) sign(archive string, how *signing, out string) (*signData, error) {
 	sum, signed, err := in.signature(archive, how)
 	if err != nil {
 		return nil, err
+	}
+	if out == "" {
+		out = archive + bundleSuffix
+		if by := otherSigner(out, sum, signed.Signer); by != "" {
+			return nil, &signedByOther{out, by, archive + freeLabel(archive, how.key) + bundleSuffix}
+		}
 	}
 	if err := textfile.Write(out, append(signed.Bundle, '\n')); err != nil {
 		return nil, err
@@ -193,12 +200,16 @@ func (in *invocation) signature(file string, how *signing) (digest.Digest, *veri
 	}
 	defer worker.Close()
 	signed, err := ask(worker)
+	var refusal *verify.Refusal
+	if errors.As(err, &refusal) && strings.HasPrefix(string(refusal.Code), "key.") {
+		err = fmt.Errorf("--key: %s: %w", how.key, err)
+	}
 	return sum, signed, err
 }
 
 // keySignature reads the key, and is what the worker is asked with it.
 func (in *invocation) keySignature(how *signing, file string, sum digest.Digest) (func(*verify.Session) (*verify.Signed, error), error) {
-	pem, err := readUpTo(how.key, maxKeyFile)
+	pem, err := readGiven(how.key, maxKeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("--key: %w", err)
 	}
@@ -221,7 +232,7 @@ func (in *invocation) keySignature(how *signing, file string, sum digest.Digest)
 func fileDigest(path string) (digest.Digest, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", err
+		return "", missingFile(path, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -229,7 +240,7 @@ func fileDigest(path string) (digest.Digest, error) {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is no regular file; pack a directory first", path)
+		return "", &notAnArchive{path, info.IsDir()}
 	}
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {

@@ -88,9 +88,7 @@ func trustedRootShowCommand(in *invocation) *cli.Command {
 			var text []byte
 			if len(args) == 1 {
 				data.Source, data.Path = "file", args[0]
-				if text, err = readUpTo(args[0], verify.MaxTrustedRoot); errors.Is(err, os.ErrNotExist) {
-					err = &pkgmgr.NotFound{Kind: "file", Name: args[0]}
-				} else if err == nil && len(text) == 0 {
+				if text, err = readGiven(args[0], verify.MaxTrustedRoot); err == nil && len(text) == 0 {
 					err = fmt.Errorf("%s is empty", args[0])
 				}
 			} else {
@@ -112,6 +110,9 @@ func trustedRootShowCommand(in *invocation) *cli.Command {
 			}
 			defer worker.Close()
 			facts, err := worker.TrustedRoot(in.context(), text)
+			if err != nil && data.Path != "" {
+				err = fmt.Errorf("%s: %w", data.Path, err)
+			}
 			if err != nil {
 				return err
 			}

@@ -49,7 +49,12 @@ func (in *invocation) classifyWorker(err error, f *failure) bool {
 		case verify.CodeKeyMalformed, verify.CodeKeyAlgorithm:
 			f.exit, f.hint = exitFailed, in.next("help", "keygen")
 		case verify.CodeKeyPassphrase:
-			f.exit, f.hint = exitFailed, in.next("help", "sign")
+			f.exit, f.hint = exitFailed, in.next(helpOn(in.commandName())...)
+		case verify.CodeRootMalformed:
+			f.hint = in.next("trusted-root", "show")
+			if in.commandName() == "trusted-root show" && len(in.given) == 0 { // the configured one
+				f.hint = in.next("trusted-root", "update", "--replace")
+			}
 		case verify.CodeTokenMalformed, verify.CodeTokenExpired, verify.CodeTokenRefused,
 			verify.CodeNetworkRequest, verify.CodeNetworkTLS:
 			f.exit, f.hint = exitFailed, in.next(helpOn(in.commandName())...)

@@ -38,7 +38,13 @@ func (h *Home) Check(ctx context.Context, source string) (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.SBOMCheck.refused(source); err != nil {
+		return nil, err
+	}
 	out := &Checked{Review: r}
+	for _, problem := range r.SBOMCheck.Problems() {
+		out.Warnings = append(out.Warnings, "SBOM: "+problem)
+	}
 	if loose, err := othersMayWrite(source, paths); err != nil {
 		return nil, err
 	} else if len(loose) > 0 {

@@ -128,7 +128,7 @@ func (h *Home) installLocked(ctx context.Context, lock *Lock, e lockfile.Plugin,
 			if err != nil {
 				return nil, err
 			}
-			if _, err := h.accepted(*in, evidence, sbom, o.Expect); err != nil {
+			if _, err := h.accepted(*in, evidence, sbom, o); err != nil {
 				return nil, err
 			}
 			return &Installed{Install: *in, Unchanged: true}, nil

@@ -267,7 +267,7 @@ func (d Denial) Subject() string {
 type WrongPackage struct{ Where, WantID, WantVersion, ID, Version string }
 
 func (e *WrongPackage) Error() string {
-	return fmt.Sprintf("%s holds %s %s, not %s %s", e.Where, e.ID, e.Version, e.WantID, e.WantVersion)
+	return fmt.Sprintf("%s holds %s %s, not %s", e.Where, e.ID, e.Version, strings.TrimSpace(e.WantID+" "+e.WantVersion))
 }
 
 // ForeignDirectory says that a directory below plugins/ was put there by hand and

@@ -26,8 +26,15 @@ import (
 const (
 	bundleSuffix     = ".sigstore.json"
 	provenanceSuffix = ".provenance" + bundleSuffix
+	evidenceSuffix   = ".evidence.json"
 	maxBundles       = 16 // beside one archive
 )
+
+// IsBundle reports whether a file of this name vouches for an archive beside it.
+func IsBundle(name string) bool { return strings.HasSuffix(name, bundleSuffix) }
+
+// IsEvidence reports whether a file of this name is what was kept of an archive's bundles.
+func IsEvidence(name string) bool { return strings.HasSuffix(name, evidenceSuffix) }
 
 // A Prover says what Sigstore bundles prove and what SPDX documents say; a session of
 // the verify worker does.
@@ -124,6 +131,12 @@ func (e *Evidence) refused() []policy.Refused {
 		list = append(list, r)
 	}
 	return list
+}
+
+// unknownKey reports whether a signature says that it was made with a key that nobody
+// named here.
+func (e *Evidence) unknownKey() bool {
+	return slices.ContainsFunc(e.refused(), func(r policy.Refused) bool { return r.Kind == verify.Signature && r.Reason == policy.UnknownKey })
 }
 
 // bundlesBeside reads what vouches for the archive at path.
@@ -318,8 +331,9 @@ func (h *Home) judge(j judged) (policy.Report, error) {
 }
 
 // vouched refuses to have a package trusted that the user's policy does not accept:
-// what is kept of its archive is proved again, and its SBOM compared with its files.
-func (h *Home) vouched(ctx context.Context, c *Contents, where string, archive digest.Digest) error {
+// what is kept of its archive is proved again, and its SBOM compared with its files. The
+// floors of revocation lists are those of lock, which may be nil, for what it names.
+func (h *Home) vouched(ctx context.Context, c *Contents, where string, archive digest.Digest, lock *Lock) error {
 	if h.assure == nil {
 		return nil
 	}
@@ -334,7 +348,7 @@ func (h *Home) vouched(ctx context.Context, c *Contents, where string, archive d
 		return err
 	}
 	report, err := h.judge(judged{operation: policy.Trust, id: c.Manifest.ID, version: c.Manifest.Version, platform: c.Head.Platform,
-		archive: archive, evidence: evidence, sbom: sbom})
+		archive: archive, evidence: evidence, sbom: sbom, floors: lock.floors(c.Manifest.ID, archive)})
 	if err != nil {
 		return err
 	}
@@ -391,7 +405,7 @@ func (e *Evidence) toLock() (*lockfile.Signer, []string) {
 
 // evidencePath is where the evidence of an archive is kept: beside it.
 func (h *Home) evidencePath(archive digest.Digest) string {
-	return h.archivePath(archive) + ".evidence.json"
+	return h.archivePath(archive) + evidenceSuffix
 }
 
 // keepEvidence stores what vouches for an archive, so that it can be proved again.

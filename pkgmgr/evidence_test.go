@@ -445,6 +445,21 @@ func TestUnknownSigner(t *testing.T) {
 	}
 }
 
+// TestUnknownKey holds that a signature with a key that is not known here is told: its
+// package is not one that nobody signed.
+func TestUnknownKey(t *testing.T) {
+	a := newAssured(t)
+	path, hex := signedArchive(t, "signed", "1.0.0")
+	beside(t, path, "", vouch(keyA, hex))
+	a.notary.known = []string{keyB}
+	v, err := a.VerifyArchive(a.ctx, path, "", Asked{})
+	must(t, err)
+	if v.Verdict != Skipped || v.Signature != Skipped || v.Digests != Verified || v.Reason == "" || v.Err != nil {
+		t.Errorf("the archive: %+v", v)
+	}
+	wantSigners(t, v.Signers)
+}
+
 // TestWithoutAssurance holds that whoever opens a Home without somebody who proves
 // anything gets no signature checked, told, and no package refused for it.
 func TestWithoutAssurance(t *testing.T) {

@@ -33,6 +33,7 @@ const (
 type InstallOptions struct {
 	Archive digest.Digest // the archive's digest must be this one; "" for any
 	Expect  *Expectation  // what a lock says the package must be; nil for anything
+	Lock    *Lock         // whose floors of revocation lists hold for an archive that it names; may be nil
 	Default DefaultRule
 	DryRun  bool   // decide and report, change nothing
 	Source  string // recorded instead of the path, where the path is not what people gave
@@ -111,7 +112,7 @@ func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*I
 	if err != nil {
 		return nil, err
 	}
-	report, err := h.accepted(rec, evidence, sbom, o.Expect)
+	report, err := h.accepted(rec, evidence, sbom, o)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +130,10 @@ func (h *Home) Install(ctx context.Context, source string, o InstallOptions) (*I
 
 // accepted judges a package that is to be installed. The error is a *policy.Refusal
 // for one that the policy does not accept, a *Revoked for one whose signer is revoked.
-func (h *Home) accepted(rec state.Install, evidence *Evidence, sbom *SBOMCheck, expect *Expectation) (policy.Report, error) {
-	j := judged{operation: policy.Install, id: rec.ID, version: rec.Version, platform: rec.Platform, archive: rec.Archive, evidence: evidence, sbom: sbom}
-	if expect != nil && expect.Evidence != nil {
+func (h *Home) accepted(rec state.Install, evidence *Evidence, sbom *SBOMCheck, o InstallOptions) (policy.Report, error) {
+	j := judged{operation: policy.Install, id: rec.ID, version: rec.Version, platform: rec.Platform, archive: rec.Archive, evidence: evidence, sbom: sbom,
+		floors: o.Lock.floors(rec.ID, rec.Archive)}
+	if expect := o.Expect; expect != nil && expect.Evidence != nil {
 		j.operation, j.locked, j.floors = policy.CI, expect.Evidence, expect.Floors
 	}
 	if signers := evidence.vouching(verify.Signature, verify.Provenance); len(signers) > 0 {

@@ -20,6 +20,7 @@ type PackResult struct {
 	Path     string
 	Archive  digest.Digest
 	Contents *Contents
+	SBOM     *SBOMCheck // of the one that the directory holds; nil without one
 }
 
 // PackOptions configure Pack.
@@ -44,6 +45,13 @@ func (h *Home) Pack(ctx context.Context, dir string, o PackOptions) (*PackResult
 	}
 	c, err := s.contents()
 	if err != nil {
+		return nil, err
+	}
+	sbom, err := s.sbom(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := sbom.refused(dir); err != nil {
 		return nil, err
 	}
 	if o.SBOM != nil {
@@ -90,7 +98,7 @@ func (h *Home) Pack(ctx context.Context, dir string, o PackOptions) (*PackResult
 	if err := os.Rename(tmp.Name(), out); err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
-	return &PackResult{Path: out, Archive: sum, Contents: c}, syncDirs(filepath.Dir(out))
+	return &PackResult{Path: out, Archive: sum, Contents: c, SBOM: sbom}, syncDirs(filepath.Dir(out))
 }
 
 // InsidePackage says that an archive would be written into the directory that it is

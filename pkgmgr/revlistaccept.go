@@ -142,6 +142,7 @@ func (h *Home) acceptList(o *listOffer, seen revlist.State, out *ListUpdate) err
 	if err := out.Root.AcceptsList(o.listSigners); err != nil {
 		return o.tooFew(err)
 	}
+	out.Signers = slices.DeleteFunc(slices.Clone(o.listSigners), func(s verify.Signer) bool { return !slices.Contains(out.Root.ListSigners, s) })
 	out.Verdict = revlist.Judge(seen, &o.list, h.now())
 	if !out.Verdict.Adoptable() {
 		return &ListRefused{Issuer: o.list.Issuer, Code: ListCode(out.Verdict.Code()), Reason: out.Verdict.Message, Root: o.rootDigest}

@@ -24,9 +24,9 @@ type ListUpdate struct {
 	Unchanged   bool            // this list was adopted before
 	Root        *revlist.Root
 	RootDigest  digest.Digest
-	RootAdopted bool // the first one, or one or several that follow it
-	Signers     []verify.Signer
-	Stopped     int // running calls that were told to stop
+	RootAdopted bool            // the first one, or one or several that follow it
+	Signers     []verify.Signer // of the list, of those whom the root names
+	Stopped     int             // running calls that were told to stop
 }
 
 // A listSource is where a list is taken from, and what may come of it.
@@ -115,7 +115,7 @@ func (h *Home) takeAndAccept(ctx context.Context, s listSource) (*ListUpdate, er
 		return nil, err
 	}
 	defer unlock()
-	out := &ListUpdate{List: o.list, Signers: o.listSigners}
+	out := &ListUpdate{List: o.list}
 	known, before, err := h.acceptRoots(o, s, out)
 	if err != nil {
 		return nil, err

@@ -56,6 +56,25 @@ func (c *SBOMCheck) Problems() []string {
 	return nil
 }
 
+// SBOMRefused says that a package holds an SBOM that is not valid, or not true of its
+// files: no install accepts it, whatever a policy asks.
+type SBOMRefused struct {
+	Source string // the directory or archive, as it was named
+	Faults []string
+}
+
+func (e *SBOMRefused) Error() string {
+	return fmt.Sprintf("%s: %s is refused: %s", e.Source, sbomFile, strings.Join(e.Faults, "; "))
+}
+
+// refused is a *SBOMRefused where the SBOM of source failed, else nil.
+func (c *SBOMCheck) refused(source string) error {
+	if c.Verdict() != Failed {
+		return nil
+	}
+	return &SBOMRefused{source, c.Faults}
+}
+
 // forPolicy is what the policy is told.
 func (c *SBOMCheck) forPolicy() policy.SBOM {
 	s := policy.SBOM{Problems: c.Problems()}

@@ -56,7 +56,7 @@ func (h *Home) Trust(ctx context.Context, ref Ref, lock *Lock, given digest.Dige
 	if err := checkOwners(where); err != nil {
 		return nil, err
 	}
-	if err := h.vouched(ctx, c, where, subject.Archive); err != nil {
+	if err := h.vouched(ctx, c, where, subject.Archive, lock); err != nil {
 		return nil, err
 	}
 	kept, err := h.keepForReview(ctx, c, where)

@@ -313,6 +313,11 @@ func (v *Verification) judgeEvidence(h *Home, j judged, err error) {
 			v.Verdict = Skipped
 		}
 		v.skip("it is signed by somebody whom no policy names")
+	case j.evidence.unknownKey():
+		if v.Signature = Skipped; v.Verdict == Unsigned {
+			v.Verdict = Skipped
+		}
+		v.skip("it is signed with a key that is not known here, so the signature was not checked")
 	}
 }
 
