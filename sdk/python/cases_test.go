@@ -190,6 +190,7 @@ where no case can reach it, with a test of the SDK that calls it. A test runs th
 // TestEveryFunctionHasACase runs the cases that docs/sdk-cases.md names and looks
 // whether they call what they are said to. With -args -update it finds them anew.
 func TestEveryFunctionHasACase(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds a program and runs some cases")
 	}

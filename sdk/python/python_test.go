@@ -42,6 +42,7 @@ func command(interpreter string, arguments ...string) *exec.Cmd {
 
 // TestPython runs the SDK's own tests, one subtest for each of their files.
 func TestPython(t *testing.T) {
+	t.Parallel()
 	interpreter := pythontest.Interpreter(t)
 	files, err := filepath.Glob("tests/test_*.py")
 	if err != nil || len(files) < 8 {
@@ -98,6 +99,7 @@ print(count)
 // TestConformance holds the program that proves the SDK to the corpus: to every tenth
 // case, and with SWITCHYARD_TEST_LONG, which takes minutes, to all of them.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	interpreter := pythontest.Interpreter(t)
 	list, err := conformance.Cases()
 	if err != nil {
