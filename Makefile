@@ -61,9 +61,13 @@ cross:
 
 ## fuzz: every fuzz target for FUZZTIME, FUZZJOBS at a time, each on one processor
 fuzz:
-	@go list ./... | while read -r pkg; do \
-		go test -list '^Fuzz' $$pkg | sed -n "s|^Fuzz.*|$$pkg &|p"; \
-	done | xargs -r -P $(FUZZJOBS) -L 1 .ci/fuzz $(FUZZTIME)
+	@programs=$$(mktemp -d) && trap 'rm -rf "$$programs"' EXIT && \
+	git grep -l '^func Fuzz' -- '*_test.go' | xargs -n 1 dirname | sort -u | while read -r dir; do \
+		program="$$programs/$$(echo "$$dir" | tr / .)" && \
+		go test -c -fuzz . -o "$$program" "./$$dir" </dev/null || exit 1; \
+		(cd "$$dir" && "$$program" -test.list '^Fuzz' </dev/null) | sed "s|^|$$dir $$program |"; \
+	done >"$$programs/targets" && \
+	xargs -r -P $(FUZZJOBS) -L 1 .ci/fuzz $(FUZZTIME) <"$$programs/targets"
 
 ## bench: the ratios of docs/performance.md
 bench:

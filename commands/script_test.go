@@ -65,6 +65,7 @@ func TestMain(m *testing.M) {
 // Whatever `switchyard … --json` prints is checked against its schema.
 func TestScripts(t *testing.T) {
 	schemas := publishedSchemas(t)
+	goCache, goModCache := goEnv("GOCACHE"), goEnv("GOMODCACHE")
 	testscript.Run(t, testscript.Params{
 		Dir:                 scripts,
 		RequireUniqueNames:  true,
@@ -76,8 +77,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SWITCHYARD_DATA_DIR", filepath.Join(home, "data"))
 			env.Setenv("NO_COLOR", "")
 			env.Setenv("EVIL", "x\u202e\u200b")
-			env.Setenv("GOCACHE", goEnv("GOCACHE"))
-			env.Setenv("GOMODCACHE", goEnv("GOMODCACHE"))
+			env.Setenv("GOCACHE", goCache)
+			env.Setenv("GOMODCACHE", goModCache)
 			source, err := filepath.Abs("..")
 			if err != nil {
 				return err

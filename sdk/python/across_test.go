@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/switchyard-plugins/switchyard/sdk/python/pythontest"
 )
 
 // TestReceiptsAcrossSDKs has the Go SDK tell again what the Python SDK recorded, and
 // the other way round: the same directory, the same keys, one effect.
 func TestReceiptsAcrossSDKs(t *testing.T) {
-	interpreter := python(t)
+	interpreter := pythontest.Interpreter(t)
 	goProgram := filepath.Join(t.TempDir(), "conformance-go")
 	if out, err := exec.Command("go", "build", "-o", goProgram, "../examples/conformance-go").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

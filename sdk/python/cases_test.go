@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/switchyard-plugins/switchyard/sdk/conformance"
+	"github.com/switchyard-plugins/switchyard/sdk/python/pythontest"
 )
 
 // testedBy names, for what no case of the corpus reaches, a test that calls it: of the
@@ -116,15 +117,8 @@ func goImplementation(t *testing.T) implementation {
 
 func pythonImplementation(t *testing.T) implementation {
 	t.Helper()
-	interpreter := python(t)
-	absolute := func(path string) string {
-		abs, err := filepath.Abs(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return abs
-	}
-	tracer, program := absolute("tests/traced.py"), absolute("../examples/conformance-python/conformance.py")
+	interpreter, program := pythontest.Interpreter(t), compiledProgram(t)
+	tracer := filepath.Join(filepath.Dir(program), "../../python/tests/traced.py") // it looks for the SDK beside it
 	var publics []string
 	for name, n := range readPython(t).Names {
 		if n.Kind == "function" {
@@ -139,7 +133,7 @@ func pythonImplementation(t *testing.T) implementation {
 	return implementation{
 		name: "Python", publics: publics,
 		command: func(directory string) []string {
-			return []string{interpreter, "-I", "-B", tracer, filepath.Join(directory, "called"), program}
+			return slices.Concat([]string{interpreter}, startAlone, []string{tracer, filepath.Join(directory, "called"), program})
 		},
 		called: func(t *testing.T, directory string) map[string]bool {
 			text, err := os.ReadFile(filepath.Join(directory, "called"))
@@ -196,6 +190,7 @@ where no case can reach it, with a test of the SDK that calls it. A test runs th
 // TestEveryFunctionHasACase runs the cases that docs/sdk-cases.md names and looks
 // whether they call what they are said to. With -args -update it finds them anew.
 func TestEveryFunctionHasACase(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds a program and runs some cases")
 	}

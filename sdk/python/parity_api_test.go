@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"unicode"
+
+	"github.com/switchyard-plugins/switchyard/sdk/python/pythontest"
 )
 
 // A pythonAPI is what tests/public_api.py prints.
@@ -23,12 +25,19 @@ type pythonAPI struct {
 	Constants map[string][]any
 }
 
-var pythonSource = sync.OnceValues(func() ([]byte, error) { return command("python3", "tests/public_api.py").Output() })
+// pythonSource is what tests/public_api.py printed, once it was asked for.
+var pythonSource struct {
+	once sync.Once
+	out  []byte
+	err  error
+}
 
 func readPython(t *testing.T) pythonAPI {
 	t.Helper()
-	python(t)
-	out, err := pythonSource()
+	pythonSource.once.Do(func() {
+		pythonSource.out, pythonSource.err = command(pythontest.Interpreter(t), "tests/public_api.py").Output()
+	})
+	out, err := pythonSource.out, pythonSource.err
 	if err != nil {
 		t.Fatal(err)
 	}

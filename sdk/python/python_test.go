@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,27 +19,18 @@ import (
 	"github.com/switchyard-plugins/switchyard/schemas/subset"
 	"github.com/switchyard-plugins/switchyard/sdk/conformance"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/wire"
+	"github.com/switchyard-plugins/switchyard/sdk/python/pythontest"
 )
 
-// python returns the interpreter, or skips where it is missing or too old.
-func python(t *testing.T) string {
+// startAlone are the options of a program that imports nothing but the standard library
+// and the SDK: what is installed beside it on this machine does not slow its starts.
+var startAlone = []string{"-I", "-S", "-B"}
+
+// compiledProgram returns the program that proves the SDK, of a copy that is compiled.
+func compiledProgram(t *testing.T) string {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("the Python SDK does not claim windows")
-	}
-	path, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("python3 is not on the path")
-	}
-	out, err := exec.Command(path, "-c", "import sys; print(sys.version_info >= (3, 11), sys.executable)").Output()
-	if err != nil {
-		t.Skipf("python3 does not run: %v", err)
-	}
-	if fits, executable, _ := strings.Cut(strings.TrimSpace(string(out)), " "); fits == "True" {
-		return executable
-	}
-	t.Skip("the Python SDK needs Python 3.11")
-	return ""
+	root := pythontest.Compiled(t, "..", "python/switchyard_plugin", "python/tests", "examples/conformance-python")
+	return filepath.Join(root, "examples", "conformance-python", "conformance.py")
 }
 
 // command is a run of python in this directory that leaves no byte code behind.
@@ -52,7 +42,8 @@ func command(interpreter string, arguments ...string) *exec.Cmd {
 
 // TestPython runs the SDK's own tests, one subtest for each of their files.
 func TestPython(t *testing.T) {
-	interpreter := python(t)
+	t.Parallel()
+	interpreter := pythontest.Interpreter(t)
 	files, err := filepath.Glob("tests/test_*.py")
 	if err != nil || len(files) < 8 {
 		t.Fatalf("%d test files, %v", len(files), err)
@@ -79,7 +70,7 @@ func TestPython(t *testing.T) {
 
 // TestExample runs the tests of the example.
 func TestExample(t *testing.T) {
-	cmd := command(python(t), "-W", "error", "-m", "unittest", "test_text_search")
+	cmd := command(pythontest.Interpreter(t), "-W", "error", "-m", "unittest", "test_text_search")
 	cmd.Dir = filepath.Join("..", "examples", "text-search")
 	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("OK")) {
 		t.Errorf("%v\n%s", err, out)
@@ -88,7 +79,7 @@ func TestExample(t *testing.T) {
 
 // TestSource compiles every file with warnings as errors.
 func TestSource(t *testing.T) {
-	interpreter := python(t)
+	interpreter := pythontest.Interpreter(t)
 	program := `
 import pathlib, sys, warnings
 warnings.simplefilter("error")
@@ -108,7 +99,8 @@ print(count)
 // TestConformance holds the program that proves the SDK to the corpus: to every tenth
 // case, and with SWITCHYARD_TEST_LONG, which takes minutes, to all of them.
 func TestConformance(t *testing.T) {
-	interpreter := python(t)
+	t.Parallel()
+	interpreter := pythontest.Interpreter(t)
 	list, err := conformance.Cases()
 	if err != nil {
 		t.Fatal(err)
@@ -121,11 +113,7 @@ func TestConformance(t *testing.T) {
 		}
 		list = some
 	}
-	program, err := filepath.Abs("../examples/conformance-python/conformance.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	runner := &conformance.Runner{Command: []string{interpreter, "-I", "-B", program}}
+	runner := &conformance.Runner{Command: slices.Concat([]string{interpreter}, startAlone, []string{compiledProgram(t)})}
 	results, err := runner.Run(t.Context(), list)
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +148,7 @@ print(json.dumps({
     "states": {t.name: sorted(t.edges) for t in states.TABLES},
 }))
 `
-	out, err := command(python(t), "-c", program).Output()
+	out, err := command(pythontest.Interpreter(t), "-c", program).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +205,7 @@ func TestFeatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := command(python(t), "-c", "from switchyard_plugin.wire import features as f\nfor n, v in f.FEATURES.items(): print(n, f.format_version(v))").Output()
+	out, err := command(pythontest.Interpreter(t), "-c", "from switchyard_plugin.wire import features as f\nfor n, v in f.FEATURES.items(): print(n, f.format_version(v))").Output()
 	if got := strings.Split(strings.TrimSpace(string(out)), "\n"); err != nil || !slices.Equal(got, inWire) {
 		t.Errorf("the Python SDK has\n%v (%v)\npackage wire has\n%v", got, err, inWire)
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/switchyard-plugins/switchyard/sdk/conformance"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/plugintest"
+	"github.com/switchyard-plugins/switchyard/sdk/python/pythontest"
 )
 
 func sample(t *testing.T) Project {
@@ -71,24 +71,6 @@ func TestProjectWorks(t *testing.T) {
 	}
 }
 
-// python3 returns the program that python3 is, which starts in a fraction of the time
-// where python3 is a script that looks for it. It skips where there is none that fits.
-func python3(t *testing.T) string {
-	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("the Python SDK does not claim windows")
-	}
-	out, err := exec.Command("python3", "-c", "import sys; print(sys.version_info >= (3, 11), sys.executable)").Output()
-	if err != nil {
-		t.Skipf("python3 does not run: %v", err)
-	}
-	fits, executable, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
-	if fits != "True" {
-		t.Skip("the Python SDK needs Python 3.11")
-	}
-	return executable
-}
-
 // TestPythonProjectWorks writes a Python project and does what its Makefile does.
 func TestPythonProjectWorks(t *testing.T) {
 	p := Project{Language: Python, ID: "org.example.my-plugin", Name: `Say "hi" \o/`}
@@ -115,7 +97,7 @@ func TestPythonProjectWorks(t *testing.T) {
 		!strings.Contains(string(text), `"pluginId": "org.example.my-plugin"`) || !strings.Contains(string(text), `"displayName": "Say \"hi\" \\o/"`) {
 		t.Errorf("digest %s, %v\n%s", stated, err, text)
 	}
-	interpreter := python3(t)
+	interpreter := pythontest.Interpreter(t)
 	for _, args := range [][]string{{"-W", "error", "-B", "-m", "unittest"}, {"-B", "-m", "switchyard_plugin.seal"}} {
 		c := exec.Command(interpreter, args...)
 		c.Dir = dir
@@ -166,7 +148,7 @@ func TestStartersConform(t *testing.T) {
 				t.Errorf("the Makefile runs something else: %v\n%s", err, makefile)
 			}
 			if c.command[0] == "python3" {
-				c.command[0] = python3(t)
+				c.command[0] = pythontest.Interpreter(t)
 				c.build[0] = c.command[0]
 			} else {
 				c.command[0] = filepath.Join(dir, c.command[0])

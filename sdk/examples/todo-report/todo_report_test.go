@@ -5,6 +5,7 @@ package todoreport
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +15,17 @@ import (
 
 	"github.com/switchyard-plugins/switchyard/sdk/plugin"
 	"github.com/switchyard-plugins/switchyard/sdk/plugin/plugintest"
+	"github.com/switchyard-plugins/switchyard/sdk/python/pythontest"
 )
+
+// TestMain has the first line of the plugin find the interpreter itself.
+func TestMain(m *testing.M) {
+	if err := pythontest.PutFirst(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
 
 // needPython skips the test where the plugin cannot run.
 func needPython(t *testing.T) {
