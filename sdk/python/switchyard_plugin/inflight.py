@@ -15,34 +15,32 @@ from .wire.envelope import Envelope
 from .wire.fault import Fault
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .connection import Connection
+    from .operation import Operation, _Inbound
 
 
 def stream_item(c: "Connection", envelope: Envelope, body: dict[str, Any]) -> None:
     """An item of the request stream."""
-    operation = c._known(body, "streamItem")
-    if operation is None:
-        return
-    if operation._inbound is None:
-        operation._abort(requests.host_error(Fault(codes.INVALID_ARGUMENT, "the operation has no request stream")))
-        return
-    try:
-        operation._inbound.receive(body, envelope.size, c.schema(operation._spec.request_schema))
-    except (PluginError, Fault) as fault:
-        operation._abort(requests.host_error(fault))
+    _to_stream(c, body, "streamItem", lambda o, stream: stream.receive(body, envelope.size, c.schema(o._spec.request_schema)))
 
 
 def stream_end(c: "Connection", envelope: Envelope, body: dict[str, Any]) -> None:
     """The end of the request stream."""
-    operation = c._known(body, "streamEnd")
+    _to_stream(c, body, "streamEnd", lambda o, stream: stream.end(body))
+
+
+def _to_stream(c: "Connection", body: dict[str, Any], kind: str, give: Callable[["Operation", "_Inbound"], None]) -> None:
+    """Gives a message to the request stream that it is of. What is wrong with it ends the request."""
+    operation = c._known(body, kind)
     if operation is None:
         return
-    if operation._inbound is None:
-        operation._abort(requests.host_error(Fault(codes.INVALID_ARGUMENT, "the operation has no request stream")))
-        return
     try:
-        operation._inbound.end(body)
-    except PluginError as fault:
+        if operation._inbound is None:
+            raise Fault(codes.INVALID_ARGUMENT, "the operation has no request stream")
+        give(operation, operation._inbound)
+    except (PluginError, Fault) as fault:
         operation._abort(requests.host_error(fault))
 
 
