@@ -105,3 +105,22 @@ func TestTurnIsTaken(t *testing.T) {
 		}
 	}
 }
+
+// After a pause without operations, too, one that takes its time does not keep the turn.
+func TestTurnIsTakenAfterAPause(t *testing.T) {
+	release := make(chan struct{}, 1)
+	s := plugintest.OpenSession(t, newSession(t,
+		op{name: "short", request: "any", response: "any", handler: where},
+		op{name: "waits", request: "any", response: "any", handler: func(context.Context, *plugin.Operation) (any, error) { <-release; return nil, nil }},
+	), plugintest.SessionConfig{})
+	call(t, s, plugintest.Request{Operation: "short"})
+	time.Sleep(500 * time.Millisecond) // many times what the looking lasts
+	c := start(t, s, plugintest.Request{Operation: "waits"})
+	if err := s.Heartbeat(); err != nil {
+		t.Error("nothing is read beside the operation:", err)
+	}
+	release <- struct{}{}
+	if out, err := c.Wait(); err != nil || out.Response == nil {
+		t.Errorf("%+v %v", out, err)
+	}
+}

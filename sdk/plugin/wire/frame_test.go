@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -43,6 +44,42 @@ func TestFrames(t *testing.T) {
 			if _, err := frames.Next(nil); !errors.Is(err, io.EOF) || code(err) != "" {
 				t.Errorf("%s: at the end: %v", name, err)
 			}
+		}
+	}
+}
+
+// pausing is a stream of which a read comes to its deadline before each byte.
+type pausing struct {
+	r      io.Reader
+	paused bool
+}
+
+func (p *pausing) Read(b []byte) (int, error) {
+	if p.paused = !p.paused; p.paused {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return p.r.Read(b[:1])
+}
+
+// A read that was interrupted, in whatever place, goes on where it was.
+func TestInterruptedFrames(t *testing.T) {
+	texts := []string{"{}", strings.Repeat("x", 300_000), "[1]"}
+	frames := wire.NewFrameReader(&pausing{r: strings.NewReader(frame(texts[0]) + frame(texts[1]) + frame(texts[2]))})
+	for _, want := range texts {
+		for interrupted := 0; ; interrupted++ {
+			got, err := frames.Next(make([]byte, 0, 8))
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				continue
+			}
+			if err != nil || string(got) != want || interrupted < len(want) {
+				t.Fatalf("%d bytes after %d interruptions, %v", len(got), interrupted, err)
+			}
+			break
+		}
+	}
+	for range 3 {
+		if _, err := frames.Next(nil); err == nil || !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
 		}
 	}
 }
