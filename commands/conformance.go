@@ -2,7 +2,6 @@ package commands
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -194,11 +193,8 @@ func readExpectations(file string, list []*conformance.Case) (conformance.Expect
 		return nil, nil
 	}
 	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &pkgmgr.NotFound{Kind: "file", Name: file}
-	}
 	if err != nil {
-		return nil, err
+		return nil, missingFile(file, err)
 	}
 	return conformance.ReadExpectations(file, string(text), list)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -226,11 +225,8 @@ func (in *invocation) file(path string, limit int) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(in.env.Stdin, int64(limit)+1))
 	}
 	raw, err := readUpTo(path, limit)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &pkgmgr.NotFound{Kind: "file", Name: path}
-	}
 	if errors.Is(err, os.ErrPermission) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return raw, err
+	return raw, missingFile(path, err)
 }
