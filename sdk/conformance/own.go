@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,11 +147,12 @@ func (p *Package) UseSettings(text []byte) error {
 
 // settingsSchema reads the schema of the settings from the package, and says where it is.
 func (p *Package) settingsSchema() (schema *subset.Schema, file string, err error) {
-	files, err := filepath.Glob(filepath.Join(p.Dir, sessionmanifest.SchemasDir, "*.json"))
+	files, err := fs.Glob(os.DirFS(p.Dir), sessionmanifest.SchemasDir+"/*.json") // the directory's name is no pattern
 	if err != nil {
 		return nil, "", err
 	}
-	for _, file := range files {
+	for _, name := range files {
+		file = filepath.Join(p.Dir, name)
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, "", err
@@ -163,7 +165,7 @@ func (p *Package) settingsSchema() (schema *subset.Schema, file string, err erro
 		}
 		schema, err = subset.Compile(text)
 		if err != nil {
-			return nil, "", fmt.Errorf("%s/%s: %w", sessionmanifest.SchemasDir, filepath.Base(file), err)
+			return nil, "", fmt.Errorf("%s: %w", name, err)
 		}
 		return schema, file, nil
 	}

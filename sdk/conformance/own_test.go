@@ -2,10 +2,27 @@ package conformance_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/switchyard-plugins/switchyard/sdk/conformance"
 )
+
+// TestPackageInOddDirectory finds the schema of the settings wherever the package lies.
+func TestPackageInOddDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a[1] b")
+	if err := os.CopyFS(dir, os.DirFS("corpus/package")); err != nil {
+		t.Fatal(err)
+	}
+	pkg, err := conformance.OpenPackage(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pkg.UseSettings([]byte(`{"greeting":"hi"}`)); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestPackageWithRequiredSettings holds a plugin whose settings are required and which asks
 // for permissions to every case for any package; without settings it is refused before a

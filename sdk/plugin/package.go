@@ -3,6 +3,7 @@ package plugin
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"io"
 	"os"
 	"path/filepath"
@@ -82,7 +83,7 @@ func holds(have, needed []wire.Feature) bool {
 // loadSchemas compiles what the manifest refers to. Other documents in the
 // directory are not looked into beyond their $id.
 func (p *Package) loadSchemas(dir string) error {
-	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	names, err := fs.Glob(os.DirFS(dir), "*.json") // the directory's own name is no pattern
 	if err != nil {
 		return err
 	}
@@ -92,6 +93,7 @@ func (p *Package) loadSchemas(dir string) error {
 	refs := p.Manifest.SchemaRefs()
 	files := map[string]string{}
 	for _, name := range names {
+		name = filepath.Join(dir, name)
 		document, err := readUpTo(name, subset.MaxDocument)
 		if err != nil {
 			return err

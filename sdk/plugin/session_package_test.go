@@ -126,6 +126,13 @@ func TestLoadPackage(t *testing.T) {
 	if _, err := plugin.LoadPackage(writePackage(t, good, schemas)); err != nil {
 		t.Fatal(err)
 	}
+	odd := filepath.Join(t.TempDir(), "a[1] b") // a name that would be a pattern
+	if err := os.Rename(writePackage(t, good, schemas), odd); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plugin.LoadPackage(odd); err != nil {
+		t.Error(err)
+	}
 	for name, tc := range map[string]struct {
 		change    func(m map[string]any)
 		documents map[string]string
