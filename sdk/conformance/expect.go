@@ -3,6 +3,7 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -234,6 +235,17 @@ func (r *run) drain(s step) error {
 			if err := r.grant(l, 64, 4<<20, nil); err != nil {
 				return err
 			}
+		}
+	}
+}
+
+// terminal takes the frames of a request to its end, whichever that is.
+func (r *run) terminal(s step) error {
+	kinds := []string{"streamItem", "streamEnd", "progress", "cancelAck", "response", "error", "cancelled"}
+	for {
+		f, err := r.take(expectation{kinds: kinds, label: s.text, timeout: r.patience})
+		if err != nil || slices.Contains(kinds[4:], f.kind) {
+			return err
 		}
 	}
 }

@@ -51,6 +51,7 @@ func allVerbs() map[string]verb {
 		"expect":       {Session, true, true, checkExpect, (*run).expect},
 		"items":        {Session, false, false, needsText, (*run).items},
 		"drain":        {Session, false, false, needsText, (*run).drain},
+		"terminal":     {Session, false, false, needsText, (*run).terminal},
 		"fatal":        {Session, true, true, needsText, (*run).fatal},
 		"refuses":      {Session, false, false, nil, (*run).refuses},
 		"received":     {Session, false, false, needsText, (*run).receivedSoMany},
